@@ -11,7 +11,8 @@ torchao (``dtypes/nf4tensor.py``), which torchtune uses
 bitsandbytes (``functional.py``: `quantize_4bit`, `dequantize_4bit`), which PEFT uses
     scales of 8 bits as numbers of a table of 256, their factors, their mean and both tables in fp32; own kernels.
 
-In both the weight itself is saved for the backward pass, and is dequantised again there.
+In both the weight itself is saved for the backward pass, and is dequantised again there. FSDP divides torchao's weight
+with its scales and factors; of bitsandbytes' it divides the elements alone. What isn't divided is a buffer here.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class TorchaoWeight(QuantizedWeight):
         self.quantized_data = _frozen((elements // 2,), uint8)
         self.quantized_scalers = _frozen((elements // BLOCK,), int8)
         self.quantization_factor = _frozen((elements // BLOCK // SCALE_BLOCK,), dtype)
-        self.scaler_mean = _frozen((), dtype)
-        self.nf4 = _frozen((_LEVELS,), dtype)
+        self.scaler_mean = active_tape().buffer((), dtype)
+        self.nf4 = active_tape().buffer((_LEVELS,), dtype)
 
     @property
     def data(self) -> Tensor:
@@ -144,11 +145,12 @@ class BitsandbytesWeight(QuantizedWeight):
         elements = prod(shape)
         blocks = -(-elements // BLOCK)
         self.quantized_data = _frozen(((elements + 1) // 2, 1), uint8)
-        self.absmax = _frozen((blocks,), uint8)
-        self.nested_absmax = _frozen((-(-blocks // SCALE_BLOCK),), float32)
-        self.nested_quant_map = _frozen((256,), float32)
-        self.offset = _frozen((), float32)
-        self.quant_map = _frozen((_LEVELS,), float32)
+        tape = active_tape()
+        self.absmax = tape.buffer((blocks,), uint8)
+        self.nested_absmax = tape.buffer((-(-blocks // SCALE_BLOCK),), float32)
+        self.nested_quant_map = tape.buffer((256,), float32)
+        self.offset = tape.buffer((), float32)
+        self.quant_map = tape.buffer((_LEVELS,), float32)
 
     @property
     def data(self) -> Tensor:

@@ -14,6 +14,8 @@ from buddysim.base.hints import shortened
 from buddysim.base.option import field_options, option_field
 from buddysim.base.signature import described
 from buddysim.training import recipes
+from buddysim.training.adapters.options import AdapterOptions
+from buddysim.training.sharding.options import ShardingOptions
 
 Attention = Literal["eager", "efficient", "flash"]
 ATTENTIONS: tuple[Attention, ...] = ("eager", "efficient", "flash")
@@ -25,7 +27,7 @@ _GROUP = "networks from a config.json"
 
 @described
 @dataclass(frozen=True)
-class ConfigOptions:
+class ConfigOptions(AdapterOptions, ShardingOptions):
     """How a model that a configuration describes is trained; checked when made.
 
     Raises
@@ -109,6 +111,7 @@ class ConfigOptions:
             raise BuddysimError(f"expert_skew {self.expert_skew!r}: expected 0 to 10")
         if self.expert_capacity is not None and not 0 < self.expert_capacity <= 1000:
             raise BuddysimError(f"expert_capacity {self.expert_capacity!r}: expected above 0, at most 1000")
+        _ = self.adapters, self.sharding
 
     @property
     def loss_chunks(self) -> int | None:

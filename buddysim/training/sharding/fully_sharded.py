@@ -41,6 +41,7 @@ class FsdpPolicy:
     Attributes
     ----------
     gpus : among which everything is divided
+    own_dtype : of the parts of weights that are trained; None: their own
     param_dtype : in which weights are gathered; None: their own
     reduce_dtype : in which gradients are reduced; None: their own
     reshard_after_forward : blocks give their weights back behind the forward pass
@@ -48,6 +49,7 @@ class FsdpPolicy:
     """
 
     gpus: int
+    own_dtype: DType | None = None
     param_dtype: DType | None = None
     reduce_dtype: DType | None = None
     reshard_after_forward: bool = True
@@ -89,13 +91,12 @@ class FullySharded:
     def _divided(
         self, parameters: list[Parameter], owners: dict[int, list[tuple[Module, str]]]
     ) -> list[ShardedParameter]:
-        cast, gpus = self.policy.param_dtype, self.policy.gpus
-        return [
-            ShardedParameter(
-                self.tape, one, owners[id(one)], gpus, cast if cast and one.dtype.is_floating_point else one.dtype
-            )
-            for one in parameters
-        ]
+        policy, divided = self.policy, []
+        for one in parameters:
+            own = policy.own_dtype if policy.own_dtype and one.requires_grad else one.dtype
+            gathered = policy.param_dtype if policy.param_dtype and one.dtype.is_floating_point else one.dtype
+            divided.append(ShardedParameter(self.tape, one, owners[id(one)], policy.gpus, own, gathered))
+        return divided
 
     def finish(self) -> None:
         """What PyTorch calls at the end of the backward pass."""
@@ -366,9 +367,7 @@ def _replaced(
     args: tuple[Any, ...], kwargs: dict[str, Any], function: Callable[[Tensor], Tensor]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The same arguments with other tensors."""
-    return tuple(_mapped(one, function) for one in args), {
-        name: _mapped(one, function) for name, one in kwargs.items()
-    }
+    return tuple(_mapped(one, function) for one in args), {name: _mapped(one, function) for name, one in kwargs.items()}
 
 
 def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:

@@ -21,6 +21,7 @@ class ShardedParameter:
     Parameters
     ----------
     owners : modules that have the weight, and its name there
+    own_dtype : of the part
     dtype : in which it is gathered
 
     Attributes
@@ -32,13 +33,19 @@ class ShardedParameter:
     """
 
     def __init__(
-        self, tape: Tape, parameter: Parameter, owners: list[tuple[Module, str]], gpus: int, dtype: DType
+        self,
+        tape: Tape,
+        parameter: Parameter,
+        owners: list[tuple[Module, str]],
+        gpus: int,
+        own_dtype: DType,
+        dtype: DType,
     ) -> None:
         shape, label = parameter.shape, parameter.storage.record.label
         rows = -(-shape[0] // gpus)
-        self.owners, self.dtype, self.casts = owners, dtype, dtype is not parameter.dtype
+        self.owners, self.dtype, self.casts = owners, dtype, dtype is not own_dtype
         self.padded_elements = rows * gpus * prod(shape[1:])
-        self.shard = Parameter((min(rows, shape[0]), *shape[1:]), parameter.dtype, parameter.requires_grad)
+        self.shard = Parameter((min(rows, shape[0]), *shape[1:]), own_dtype, parameter.requires_grad)
         self.shard.storage.record.label = label
         self.padded: Tensor = self.shard
         self.full = self._full(tape, shape, parameter.requires_grad, label)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from buddysim.training.adapters.part import adapters
+from buddysim.training.sharding.part import sharding
 from buddysim.training.step.accumulation import accumulation
 from buddysim.training.step.autocasting import autocasting
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from buddysim.training.step.part import StepPart
 
 #: Each returns its part, or None where the options don't ask for it. The first part's contexts are the outermost.
-PARTS: tuple[Callable[[ConfigOptions, Recipe], StepPart | None], ...] = (autocasting, accumulation)
+PARTS: tuple[Callable[[ConfigOptions, Recipe], StepPart | None], ...] = (adapters, sharding, autocasting, accumulation)
 
 
 def parts_of(options: ConfigOptions, recipe: Recipe) -> Sequence[StepPart]:

@@ -43,7 +43,7 @@ class TrainingStep:
         batch: int,
         optimizer: str,
     ) -> None:
-        self.tape, self.options, self.parts, self.batch = tape, options, tuple(parts), batch
+        self.tape, self.config, self.options, self.parts, self.batch = tape, config, options, tuple(parts), batch
         self.micro_steps = options.accumulation
         self.micro_step = self.iteration = 0
         self.model = config.architecture.model(config.keys, options)

@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +72,9 @@ def _main(rank: int, processes: int, folder: Path, setup: dict[str, Any]) -> Non
     for _ in range(2):  # what is made lazily, and DDP's buckets, which are made anew behind the first step
         step()
         model.zero_grad()
-    with handlers_installed(), cuda_rules("flash"):
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-            with below_autograd(mark):
-                step()
+    profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+    with handlers_installed(), cuda_rules("flash"), profiler as profile, below_autograd(mark):
+        step()
     if rank == 0:
         (folder / EVENTS).write_text(json.dumps(list(_events(profile))), encoding="utf-8")
     torch.distributed.destroy_process_group()

@@ -1,0 +1,45 @@
+"""Sharding as a part of a training step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.training.autograd.dtypes import float32
+from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
+from buddysim.training.sharding.request import ShardingRequest
+from buddysim.training.step.part import StepPart
+
+if TYPE_CHECKING:
+    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.recipes import Recipe
+    from buddysim.training.step.training_step import TrainingStep
+
+
+class FullSharding(StepPart):
+    """FSDP2 of each block and of the model.
+
+    Where a recipe has masters, the parts in fp32 are these (`MixedPrecisionPolicy`): weights are gathered in the
+    recipe's format, and gradients reduced in fp32.
+    """
+
+    def __init__(self, request: ShardingRequest, recipe: Recipe) -> None:
+        masters = recipe.masters
+        self.policy = FsdpPolicy(
+            request.gpus,
+            own_dtype=float32 if masters else None,
+            param_dtype=recipe.weights if masters else None,
+            reduce_dtype=request.reduce_dtype or (float32 if masters else None),
+            reshard_after_forward=request.reshard,
+            prefetch=request.prefetch,
+        )
+
+    def model_built(self, step: TrainingStep) -> None:
+        FullySharded(step.tape, step.model, self.policy)
+
+
+def sharding(options: ConfigOptions, recipe: Recipe) -> StepPart | None:
+    """Return the part of several GPUs."""
+    request = options.sharding
+    if request is None:
+        return None
+    return FullSharding(request, recipe)
