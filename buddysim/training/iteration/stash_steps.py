@@ -127,9 +127,9 @@ class StashSteps:
     # Before a step that reads feature maps again.
 
     def structure(self, owner: int) -> str:
-        """The structure that a backward step reads where it needs a feature map."""
+        """The structure that a backward step reads, or keeps: an encoded feature map that nothing decoded stays so."""
         stash = self.stashes.get(owner)
-        return "y" if stash is None or stash.encoding is None or stash.decode_before_use else "code"
+        return "y" if stash is None or stash.encoding is None or owner in self._ready else "code"
 
     def before_reading(self, owners: list[int]) -> None:
         """Decode the feature maps that are still encoded."""

@@ -6,6 +6,8 @@ from buddysim.training.driver import simulate_plan
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program, ProgramTensor, QueuedTask, Step, copy_ps, defer
+from buddysim.training.iteration.stash import Encoding, Offload, Stash
+from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.schemes import _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import MS, Cost, Link, chain, machine
@@ -76,3 +78,18 @@ def test_a_deferred_copy_that_a_later_step_waits_for_is_waited_for_there():
     task = QueuedTask(0, "prefetch", 1, 0, "overlapped", 100, 100, 7, until=4)
     step, later = (Step(number, 3, "backward", 5, "features") for number in range(2))
     assert defer(step, later, task)[2].until == 4
+
+
+def test_an_encoded_input_of_a_segment_without_recomputation_is_kept_encoded():
+    """The pool's backward step reads dY alone, so nothing runs again; its input is kept, as PyTorch keeps it."""
+    pool = Layer(1, "pool1", "avgpool", (0,), (250_000,), backward_reads=frozenset({"dy"}))
+    network = Network("two", [Layer(0, "input", "input", (), (250_000,)), pool, chain("cc").layers[2]])
+    cost = Cost()
+    stash = {0: Stash(Encoding(1000, 0, 0), offload=Offload())}
+    plan = Plan("test", _algorithms.fastest(network, 1, cost), stash=stash, segments=((1, 1),))
+    out = simulate_plan(network, 1, machine(), cost, plan, TrainingOptions())
+    assert [(task.stream, task.moved_bytes) for task in out.schedule.program.tasks] == [
+        ("offload", 1000),
+        ("prefetch", 1000),
+    ]
+    assert "decode" not in {step.pass_ for step in out.schedule.program.steps}
