@@ -15,6 +15,7 @@ from buddysim.base.option import field_options, option_field
 from buddysim.base.signature import described
 from buddysim.training import recipes
 from buddysim.training.adapters.options import AdapterOptions
+from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.sharding.options import ShardingOptions
 
 Attention = Literal["eager", "efficient", "flash"]
@@ -90,6 +91,14 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
         group=_GROUP,
     )
 
+    alloc_conf: str | None = option_field(
+        str,
+        "settings of PyTorch's allocator, as PYTORCH_CUDA_ALLOC_CONF has them; its defaults if not given",
+        None,
+        metavar="NAME:VALUE[,..]",
+        group=_GROUP,
+    )
+
     def __post_init__(self) -> None:
         declared = field_options(type(self))
         for name, option in declared.items():
@@ -107,6 +116,7 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
             raise BuddysimError(f"loss {shortened(self.loss)}: expected whole, fused or chunked:N (chunked:8)")
         if self.packed < 1:
             raise BuddysimError(f"packed {self.packed}: expected 1 or more documents")
+        self.allocator_settings()
         if not 0 <= self.expert_skew <= 10:
             raise BuddysimError(f"expert_skew {self.expert_skew!r}: expected 0 to 10")
         if self.expert_capacity is not None and not 0 < self.expert_capacity <= 1000:
@@ -118,6 +128,10 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
         """The number of parts of a chunked loss; None for another loss."""
         chunked = _CHUNKED.fullmatch(self.loss)
         return int(chunked[1]) if chunked else None
+
+    def allocator_settings(self) -> AllocatorSettings:
+        """Return the settings of PyTorch's allocator."""
+        return AllocatorSettings.parse(self.alloc_conf or "")
 
     def changed(self) -> dict[str, Any]:
         """Return the values that are not the defaults, by name."""

@@ -1,0 +1,118 @@
+"""A model's recorded step, run through the reference model as a real run, is found again in its snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from buddysim.base.errors import BuddysimError
+from buddysim.report.screen import format_as_text
+from buddysim.report.snapshot_screen import snapshot_parts
+from buddysim.training.autograd import Tape
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent
+from buddysim.training.caching_allocator import AllocatorSettings, replay_tape
+from buddysim.training.caching_allocator.snapshot.comparison import compare_with_snapshot
+from buddysim.training.caching_allocator.snapshot.of_request import snapshot_against
+from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.request import TrainingRequest
+from tests.training.caching_allocator.recorded import BACKWARD, FORWARD, OPTIMIZER, SETUP, RecordedAllocator
+
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 1000,
+    "hidden_size": 128,
+    "intermediate_size": 344,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+}
+FRAMES = {"setup": SETUP, "forward": FORWARD, "backward": BACKWARD, "optimizer": OPTIMIZER}
+WORKSPACE = 32 << 20
+
+
+def run(tape: Tape, settings: AllocatorSettings, path: Path, workspace: int = 0) -> Path:
+    """Run a tape as PyTorch would, with a snapshot at the end."""
+    allocator = RecordedAllocator(settings)
+    addresses: dict[int, int] = {}
+    threads: set[bool] = set()
+    for event in tape.events:
+        if isinstance(event, AllocationEvent):
+            if event.bytes:
+                address = allocator.serve(event.bytes, frames=FRAMES[tape.storages[event.storage].phase])
+                assert address is not None
+                addresses[event.storage] = address
+        elif isinstance(event, FreeEvent):
+            if event.bytes:
+                allocator.give(addresses[event.storage])
+        elif workspace and event.products and (event.phase == "backward") not in threads:
+            threads.add(event.phase == "backward")
+            allocator.serve(workspace, frames=FRAMES[event.phase])
+    return allocator.dump(path)
+
+
+@pytest.mark.parametrize("text", ["", "expandable_segments:True", "roundup_power2_divisions:4"])
+def test_the_same_model_is_equal_in_everything(text: str, tmp_path: Path) -> None:
+    tape = network_from_config(CONFIG, sequence=32).at(2, "adamw").tape
+    settings = AllocatorSettings.parse(text)
+    path = run(tape, settings, tmp_path / "run.pickle")
+    comparison = compare_with_snapshot(path, tape)
+    assert not comparison.events.differences
+    assert comparison.events.equal_blocks == comparison.events.blocks
+    assert comparison.events.peak_allocated == comparison.replay.peak_allocated_bytes
+    assert comparison.events.peak_reserved == comparison.replay.peak_reserved_bytes
+    assert comparison.measured.by_kind == comparison.predicted.by_kind
+    assert comparison.measured.by_kind["gradients"] > 0
+    assert comparison.measured.by_kind["temporaries"] > 0
+    assert comparison.differences() == []
+    assert "Every block at the peak" in format_as_text(snapshot_parts(comparison))
+
+
+def test_another_sequence_shows_in_what_is_saved(tmp_path: Path) -> None:
+    network = network_from_config(CONFIG, sequence=64)
+    path = run(network.at(2, "none").tape, AllocatorSettings(), tmp_path / "run.pickle")
+    comparison = compare_with_snapshot(path, network_from_config(CONFIG, sequence=32).at(2, "none").tape)
+    assert not comparison.events.differences
+    assert comparison.predicted.by_kind["saved activations"] < comparison.measured.by_kind["saved activations"]
+    rows = comparison.differences()
+    assert [abs(row.bytes) for row in rows] == sorted((abs(row.bytes) for row in rows), reverse=True)
+    text = format_as_text(snapshot_parts(comparison), 80)
+    assert "saved activations" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_request_is_compared_with_the_workspaces_of_its_machine(tmp_path: Path) -> None:
+    """Both threads of an H100 take 32 MiB for cuBLAS; the request's two iterations hold no more than one of them."""
+    network = network_from_config(CONFIG, sequence=32)
+    path = run(network.at(2, "adamw").tape, AllocatorSettings(), tmp_path / "run.pickle", WORKSPACE)
+    request = TrainingRequest.of(network=network, batch=2, machine="h100-sxm")
+    comparison = snapshot_against(path, request)
+    assert comparison.replay.peak_allocated_bytes == comparison.events.peak_allocated
+    assert comparison.replay.peak_allocated_bytes > 2 * WORKSPACE
+
+
+def test_a_network_without_a_record_is_refused(tmp_path: Path) -> None:
+    network = network_from_config(CONFIG, sequence=32)
+    path = run(network.at(1, "none").tape, AllocatorSettings(), tmp_path / "run.pickle")
+    with pytest.raises(BuddysimError, match=r"expected a config\.json"):
+        snapshot_against(path, TrainingRequest.of(network="alexnet-cifar10", batch=4))
+
+
+def test_a_tape_in_too_little_memory_fails_at_the_request_that_exceeds_it() -> None:
+    tape = network_from_config(CONFIG, sequence=32).at(2, "adamw").tape
+    whole = replay_tape(tape)
+    assert whole.failure is None
+    assert whole.peak_requested_bytes == tape.peak_bytes()
+    assert whole.reserved[-1][1] == whole.peak_reserved_bytes
+    part = replay_tape(tape, capacity=whole.peak_allocated_bytes // 2)
+    assert part.failure is not None
+    event, failure = part.failure
+    assert failure.requested == tape.events[event].bytes  # type: ignore[union-attr]
+    assert part.peak_reserved_bytes <= whole.peak_allocated_bytes // 2
+
+
+def test_wrong_settings_of_the_allocator_get_one_line() -> None:
+    with pytest.raises(BuddysimError, match="expandable_segments"):
+        network_from_config(CONFIG, alloc_conf="expandable_segment:True")
