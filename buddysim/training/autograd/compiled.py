@@ -78,7 +78,7 @@ class _Compiled:
         """Whether a storage is in memory when an operation runs: of the forward pass only what is retained."""
         if not self.flow.is_transient(storage):
             return True
-        if reader.phase != "forward" and self.flow.is_forward(storage):
+        if self.flow.is_earlier(storage, reader):
             return storage in self.flow.retained
         return storage in self.in_memory
 

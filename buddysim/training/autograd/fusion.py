@@ -21,6 +21,8 @@ from math import prod
 from buddysim.training.autograd.records import AllocationEvent, Operand, TracedOperation
 from buddysim.training.autograd.tape import Tape
 
+#: The passes that are compiled.
+COMPILED_PHASES = ("forward", "recompute", "backward")
 #: The region of a module, by its scope: regions are compiled by themselves; None runs eagerly.
 RegionOf = Callable[[str], str | None]
 #: Operations that are kernels of their own.
@@ -97,7 +99,7 @@ class Dataflow:
 
     def __init__(self, tape: Tape, region_of: RegionOf) -> None:
         self.tape = tape
-        self.regions = {one.index: self._region(one, region_of) for one in tape.operations}
+        self.regions = self._regions(region_of)
         self.compiled = self._compiled_storages()
         self.writers: dict[int, list[TracedOperation]] = defaultdict(list)
         for operation in tape.operations:
@@ -108,9 +110,17 @@ class Dataflow:
         self.rows: set[int] = set()
         self._keep()
 
-    @staticmethod
-    def _region(operation: TracedOperation, region_of: RegionOf) -> str | None:
-        return region_of(operation.scope) if operation.phase in ("forward", "backward") else None
+    def _regions(self, region_of: RegionOf) -> dict[int, str | None]:
+        """The region of each operation; the first run of what is recomputed is a region of its own."""
+        regions = {
+            one.index: region_of(one.scope) if one.phase in COMPILED_PHASES else None for one in self.tape.operations
+        }
+        again = {regions[one.index] for one in self.tape.operations if one.phase == "recompute"}
+        for operation in self.tape.operations:
+            region = regions[operation.index]
+            if region is not None and region in again and operation.phase == "forward":
+                regions[operation.index] = f"{region}, first run"
+        return regions
 
     def _compiled_storages(self) -> set[int]:
         """Storages that compiled code writes or reads."""
@@ -127,7 +137,7 @@ class Dataflow:
         What eager code alone uses lives as long as without compilation.
         """
         record = self.tape.storages[storage]
-        made = record.kind in ("activation", "temporary") and record.phase in ("forward", "backward")
+        made = record.kind in ("activation", "temporary") and record.phase in COMPILED_PHASES
         return made and storage in self.compiled
 
     def is_kernel(self, operation: TracedOperation) -> bool:
@@ -150,8 +160,12 @@ class Dataflow:
         return crossing
 
     def is_forward(self, storage: int) -> bool:
-        """Whether the forward pass allocates a storage."""
-        return self.is_transient(storage) and self.tape.storages[storage].phase == "forward"
+        """Whether the forward pass allocates a storage, its first run or a second one."""
+        return self.is_transient(storage) and self.tape.storages[storage].phase != "backward"
+
+    def is_earlier(self, storage: int, reader: TracedOperation) -> bool:
+        """Whether an operation reads what an earlier pass has left."""
+        return self.is_forward(storage) and self.tape.storages[storage].phase != reader.phase
 
     def _unwritten(self) -> dict[int, list[int]]:
         unwritten: dict[int, list[int]] = defaultdict(list)
@@ -167,10 +181,10 @@ class Dataflow:
     def _keep(self) -> None:
         needed: set[int] = set()
         for operation in self.tape.operations:
-            if operation.phase != "backward":
+            if operation.phase not in ("backward", "recompute"):
                 continue
             for operand in operation.reads:
-                if self.is_forward(operand.storage):
+                if self.is_earlier(operand.storage, operation):
                     (self.retained if self.is_kernel(operation) else needed).add(operand.storage)
         for storage in sorted(needed - self.retained):
             missing, rows = self._missing(storage)
