@@ -15,7 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from buddysim.base.output import write_with
-from buddysim.training.iteration.program import TENSOR_KINDS, TensorKind
+from buddysim.plotting.memory_kinds import COLOURS, label_of
+from buddysim.training.iteration.program import TENSOR_KINDS
 from buddysim.training.iteration.timeline import ALWAYS_SHOWN, COMPUTE, GATHER, HOST, OFFLOAD, PREFETCH, REDUCE, STREAMS
 from buddysim.training.outcome import IterationOutcome
 
@@ -40,16 +41,6 @@ _NAMES_HEIGHT = 0.55  # rows over the streams, for the names of layers that stal
 _LETTER_WIDTH = 0.0065  # of the axis's width
 _MIN_NAMED = 0.002  # of the iteration: a shorter stall is a line
 _MAX_NAMED = 12
-_KINDS: Mapping[TensorKind, tuple[str, str]] = {
-    "weights": ("weights", "#16202b"),
-    "weight_gradients": ("weights' gradients", "#56687a"),
-    "optimizer_state": ("optimizer state", "#8497a8"),
-    "feature_maps": ("feature maps", "#4a8bc9"),
-    "encoded_maps": ("encoded feature maps", "#2e8b57"),
-    "decoded_maps": ("decoded feature maps", "#a9d8b8"),
-    "gradient_maps": ("gradient maps", "#c8dcef"),
-    "workspace": ("workspace", "#f4b183"),
-}
 
 
 def draw(outcomes: Mapping[str, IterationOutcome]) -> Figure:
@@ -140,10 +131,9 @@ def _draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
     handles: list[Patch | Line2D] = []
     for column, kind in enumerate(TENSOR_KINDS):
         top = base + held[:, column] / 2**30
-        label, colour = _KINDS[kind]
         if held[:, column].any():
-            axes.stairs(top, times / PS_PER_MS, baseline=base, fill=True, color=colour, linewidth=0)
-            handles.append(Patch(color=colour, label=label))
+            axes.stairs(top, times / PS_PER_MS, baseline=base, fill=True, color=COLOURS[kind], linewidth=0)
+            handles.append(Patch(color=COLOURS[kind], label=label_of(kind, outcome.network.recorded)))
         base = top
     if outcome.capacity is not None and outcome.capacity / 2**30 < 1.6 * base.max():
         axes.axhline(outcome.capacity / 2**30, color=_OPERATIONS["stall"], linewidth=1, linestyle="--")

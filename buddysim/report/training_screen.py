@@ -10,6 +10,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
+from buddysim.report.memory_table import memory_parts, verdict
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.recorded_network import format_options
 from buddysim.report.screen import (
@@ -73,9 +74,12 @@ def training_parts(
     answer : a line below the heading
     """
     ordered = dict(results) if keep_order else _in_order(results)
-    parts: list[Part] = [*_heading(results, batches, changed or {}), *([answer] if answer else []), ""]
+    recorded = is_recorded(results)
+    answers = [text for text in (answer, verdict(ordered) if recorded and batches is None else "") if text]
+    parts: list[Part] = [*_heading(results, batches, changed or {}), *answers, ""]
     parts += [_counters(ordered, columns)] if columns else [_comparison(ordered, batches, keep_order)]
     parts += _legend(ordered, columns)
+    parts += memory_parts(ordered) if recorded and not columns else []
     has_limits = len(results) < _BY_FAMILY_FROM or with_decisions
     sections = [
         ("out of memory", _reasons(ordered)),
@@ -246,8 +250,12 @@ def _comparison(results: Results, batches: Mapping[str, int] | None, keep_order:
 
 def _heading_of(column: Column, results: Results) -> str:
     """A column's heading; what others are measured with is `eager` where the network is recorded."""
-    recorded = any(result["provenance"].get("network_options") for result in results.values())
-    return column.heading.replace("vs oracle", "vs eager") if recorded else column.heading
+    return column.heading.replace("vs oracle", "vs eager") if is_recorded(results) else column.heading
+
+
+def is_recorded(results: Results) -> bool:
+    """Whether the network is one of today's, recorded operation by operation."""
+    return any(result["provenance"].get("network_options") for result in results.values())
 
 
 def _batch(result: Flat, batch: int) -> str:

@@ -54,6 +54,29 @@ _FIT = {
 _MEMORY = {
     "memory.capacity_bytes": (_BYTES, "GPU memory that `fits` is decided on; null for the oracle."),
     "memory.peak_bytes": (_BYTES, "Peak of the GPU memory allocated."),
+    "memory.by_kind": (
+        _BYTES,
+        f"Bytes of each kind of tensor {_AT_PEAK}, which add up to it, and in addition `fragmentation` (reserved and "
+        "not allocated) and `context` (outside of the allocator).",
+    ),
+    "memory.saved_by_layer_kind": (
+        _BYTES,
+        f"Bytes saved for backward {_AT_PEAK} by kind of layer, the name of a module in its block; empty if the "
+        "iteration is not one of recorded operations.",
+    ),
+    "memory.saved_by_block": (
+        _BYTES,
+        f"Bytes saved for backward {_AT_PEAK} by block, and by module outside of blocks; empty if the iteration is not "
+        "one of recorded operations.",
+    ),
+    "memory.peak_start_ms": (_MS, "Start of the step that reaches peak memory, from the start of the iteration."),
+    "memory.peak_phase": ("text", "Pass that reaches peak memory, for example `forward`."),
+    "memory.peak_module": ("text", "Module or layer that reaches peak memory."),
+    "memory.peak_operation": (
+        "text",
+        "Operator that reaches peak memory, by PyTorch's name; null if the iteration is not one of recorded "
+        "operations.",
+    ),
     "memory.time_mean_bytes": (_BYTES, "Mean of the GPU memory allocated, weighted by time."),
     "memory.mean_over_steps_bytes": (_BYTES, "Mean of the GPU memory allocated over steps, each counted once."),
     "memory.baseline_bytes": (
@@ -64,7 +87,7 @@ _MEMORY = {
     "memory.weights_bytes": (_BYTES, f"Weights and biases {_AT_PEAK}."),
     "memory.feature_map_bytes": (
         _BYTES,
-        f"Feature maps, masks and other tensors saved for backward {_AT_PEAK}.",
+        f"Feature maps, masks and other tensors saved for backward {_AT_PEAK}; logits of recorded steps apart.",
     ),
     "memory.gradient_bytes": (_BYTES, f"Gradients of weights and of feature maps {_AT_PEAK}."),
     "memory.weight_gradient_bytes": (_BYTES, f"Gradients of weights {_AT_PEAK}."),

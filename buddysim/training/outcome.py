@@ -16,6 +16,7 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import FORWARD_PART, Pass, Program, Step
 from buddysim.training.iteration.schedule import IterationSchedule
 from buddysim.training.networks.graph import Network
+from buddysim.training.peak_memory import PeakMemory, peak_memory
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -211,6 +212,21 @@ class IterationOutcome:
             baseline_ps=baseline_ps,
             baseline=baseline,
         )
+
+    @cached_property
+    def peak_memory(self) -> PeakMemory:
+        """When the peak is reached and by what, and what is saved by then."""
+        return peak_memory(self)
+
+    @property
+    def bytes_by_kind(self) -> dict[str, int]:
+        """Bytes at the peak by kind; all but `fragmentation` and `context` are allocated and add up to the peak."""
+        usage = self.all_layers.usage
+        return {
+            **{str(kind): byte_count for kind, byte_count in usage.at_peak.items()},
+            "fragmentation": self.placement.high_water - usage.peak_bytes,
+            "context": 0,
+        }
 
     def memory_over_time(self, part: str | None = None) -> tuple[MemoryOverTime, MemoryOverTime]:
         """Start of each step (and end of the last one), in ps, and the bytes allocated in each step by kind."""

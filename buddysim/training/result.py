@@ -72,6 +72,7 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
     whole, features = outcome.all_layers, outcome.feature_layers
     peak = whole.usage.at_peak
     stalls = outcome.stall_ps_by_cause()
+    reached = outcome.peak_memory
     return {
         "time_ms": _ms(whole.time_ps),
         "performance_vs_oracle": whole.performance_vs_oracle if outcome.fits else None,
@@ -85,6 +86,13 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         **oom_counters(outcome.out_of_memory),
         "memory.capacity_bytes": outcome.capacity,
         **_usage(whole),
+        "memory.by_kind": outcome.bytes_by_kind,
+        "memory.saved_by_layer_kind": reached.saved_by_layer_kind,
+        "memory.saved_by_block": reached.saved_by_block,
+        "memory.peak_start_ms": _ms(reached.start_ps),
+        "memory.peak_phase": reached.phase,
+        "memory.peak_module": reached.module,
+        "memory.peak_operation": reached.operation,
         "memory.weights_bytes": peak["weights"],
         "memory.feature_map_bytes": peak["feature_maps"],
         "memory.gradient_bytes": peak["weight_gradients"] + peak["gradient_maps"],

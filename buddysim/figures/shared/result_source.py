@@ -147,6 +147,22 @@ class ResultSource:
         """
         return self._saved("per_layer", "train")
 
+    def saved_timeline(self) -> list[Mapping[str, Any]]:
+        """Return the events of the user's file, as ``train --timeline FILE.json`` wrote them.
+
+        Raises
+        ------
+        BuddysimError
+            if the file cannot be read, or has other contents
+        """
+        content = read_json(self.file, "timeline", LARGEST_FILE)
+        events = content.get("traceEvents") if isinstance(content, dict) else None
+        if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+            raise BuddysimError(f"{self.file}: not a timeline as 'train --timeline FILE.json' writes it")
+        self._is_result = True
+        displayed: list[Mapping[str, Any]] = displayable(events)
+        return displayed
+
     @contextlib.contextmanager
     def result_errors(self, what: str) -> Iterator[None]:
         """Convert an error in plotting the user's result into an error of one line that names the file.

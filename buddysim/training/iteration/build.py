@@ -52,7 +52,7 @@ class _IterationBuilder:
         self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
         self.layers, self.optimizer = network.layers, optimizer
         self.map_bytes = [network.output_bytes(layer.index, batch) for layer in network.layers]
-        self.builder = ProgramBuilder()
+        self.builder = ProgramBuilder("temporaries" if network.recorded else "workspace")
         self.stash_steps = StashSteps(network, self.map_bytes, plan, link, self.builder)
         self.weights: dict[int, list[int]] = {}
 

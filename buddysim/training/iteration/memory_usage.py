@@ -37,8 +37,8 @@ def is_not_workspace(tensor: ProgramTensor) -> bool:
 
 
 def is_map_tensor(tensor: ProgramTensor) -> bool:
-    """Feature maps, encodings, decoded copies and gradient maps count (Gist, Section V-A)."""
-    return tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
+    """Feature maps, logits, encodings, decoded copies and gradient maps count (Gist, Section V-A)."""
+    return tensor.kind in ("feature_maps", "logits", "encoded_maps", "decoded_maps", "gradient_maps")
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,24 @@ from typing import Literal, NamedTuple, get_args
 
 from buddysim.training.iteration.timeline import INDEPENDENT, SharedFractions
 
+#: Bytes of the GPU are counted by these. Of recorded networks alone: `master_weights` (in single precision, next to
+#: narrower ones), `gathered_shards` (weights of other GPUs), `gradient_buckets` (what is reduced over GPUs), `logits`
+#: (scores and loss), `temporaries` (gradients of activations too), `inputs`; their `feature_maps` are all that is saved
+#: for backward.
 TensorKind = Literal[
     "weights",
+    "master_weights",
     "weight_gradients",
     "optimizer_state",
+    "gathered_shards",
+    "gradient_buckets",
+    "inputs",
     "feature_maps",
     "encoded_maps",
     "decoded_maps",
+    "logits",
     "gradient_maps",
+    "temporaries",
     "workspace",
 ]
 TENSOR_KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
@@ -137,10 +147,10 @@ class Program:
         return next((step.index for step in self.steps if step.pass_ not in FORWARD_PART), len(self.steps))
 
     def stashed(self, tensor: int) -> bool:
-        """Whether a tensor is a feature map or its encoding, stored from the forward to the backward part."""
+        """Whether a tensor is a feature map, its encoding or logits, stored from the forward to the backward part."""
         first, last = self.lives[tensor]
         is_stored = first < self.first_backward <= last
-        return is_stored and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")
+        return is_stored and self.tensors[tensor].kind in ("feature_maps", "encoded_maps", "logits")
 
 
 def defer(step: Step, later: Step, task: QueuedTask) -> tuple[Step, Step, QueuedTask]:

@@ -9,21 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
-from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step, TensorKind
+from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step
+from buddysim.training.iteration.recorded_kinds import kinds_of_storages
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.recorded.work import work_of
 
 if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
 
-_KINDS: dict[str, TensorKind] = {
-    "parameter": "weights",
-    "gradient": "weight_gradients",
-    "optimizer": "optimizer_state",
-    "activation": "feature_maps",
-    "input": "workspace",  # kept throughout, as a workspace is; feature maps that are would be network-wide
-    "buffer": "weights",
-}
 _PASSES: dict[str, Pass] = {"forward": "forward", "backward": "backward", "optimizer": "update"}
 
 
@@ -46,6 +39,7 @@ class _ProgramOfRecord:
     def __init__(self, network: RecordedNetwork, cost: CostModel) -> None:
         self.network, self.cost = network, cost
         self.layer_of = {one.index: run.index + 1 for run in network.runs for one in run.operations}
+        self.kinds = kinds_of_storages(network.tape)
         self.tensors: list[ProgramTensor] = []
         self.number: dict[int, int] = {}  # of the tensor of a storage
         self.resident: list[int] = []
@@ -75,8 +69,7 @@ class _ProgramOfRecord:
 
     def _tensor(self, record: StorageRecord) -> int:
         number = len(self.tensors)
-        kind = _KINDS.get(record.kind, "gradient_maps" if record.phase == "backward" else "workspace")
-        self.tensors.append(ProgramTensor(number, 0, kind, record.bytes, "features"))
+        self.tensors.append(ProgramTensor(number, 0, self.kinds[record.number], record.bytes, "features"))
         self.number[record.number] = number
         return number
 
