@@ -126,7 +126,7 @@ def _blocks(saved_by_block: Mapping[str, int]) -> Iterator[str]:
         yield f"{SAVED} of {len(blocks)} blocks: {each}"
 
 
-def verdict(results: Results) -> str:
+def fit_sentence(results: Results) -> str:
     """Return in a sentence whether a recorded step fits, and at what cost; "" where no scheme says so."""
     plain = results.get("eager")
     fitting = {name: one for name, one in results.items() if one["fits"] and not one["nothing_to_do"]}

@@ -10,7 +10,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
-from buddysim.report.memory_table import memory_parts, verdict
+from buddysim.report.memory_table import memory_parts, fit_sentence
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.recorded_network import format_options
 from buddysim.report.screen import (
@@ -75,7 +75,7 @@ def training_parts(
     """
     ordered = dict(results) if keep_order else _in_order(results)
     recorded = is_recorded(results)
-    answers = [text for text in (answer, verdict(ordered) if recorded and batches is None else "") if text]
+    answers = [text for text in (answer, fit_sentence(ordered) if recorded and batches is None else "") if text]
     parts: list[Part] = [*_heading(results, batches, changed or {}), *answers, ""]
     parts += [_counters(ordered, columns)] if columns else [_comparison(ordered, batches, keep_order)]
     parts += _legend(ordered, columns)

@@ -298,9 +298,9 @@ def test_memory_over_time_of_a_timeline(tmp_path: Path) -> None:
     schemes = "eager,activation-checkpointing"
     assert main(["train", "vit-b16", "--batch", "1", "--scheme", schemes, "--timeline", str(saved)]) == 0
     assert main(["plot", "memory", str(saved), "-o", str(path)]) == 0
-    drawn = memory.data(ResultSource(file=saved))
-    assert [one.title.partition(":")[0] for one in drawn] == schemes.split(",")
-    for one in drawn:
+    plotted = memory.data(ResultSource(file=saved))
+    assert [one.title.partition(":")[0] for one in plotted] == schemes.split(",")
+    for one in plotted:
         totals = [sum(amounts) for amounts in zip(*one.bytes_by_kind.values(), strict=True)]
         assert one.peak is not None
         assert max(totals) == one.peak[1]["bytes"]

@@ -68,7 +68,7 @@ def test_a_gradient_of_the_head_that_waits_for_the_embeddings_is_no_logits() -> 
     assert [kinds[one.number] for one in waiting if one.phase == "backward"] == ["weight_gradients"]
 
 
-def test_without_blocks_nothing_is_told_apart_as_logits() -> None:
+def test_without_blocks_nothing_x_as_logits() -> None:
     assert "logits" not in kinds_of_storages(recorded(0).tape)
     assert "logits" in kinds_of_storages(recorded(1).tape)
 
