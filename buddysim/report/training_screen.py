@@ -10,7 +10,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
-from buddysim.report.memory_table import memory_parts, fit_sentence
+from buddysim.report.memory_table import fit_sentence, memory_parts
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.recorded_network import format_options
 from buddysim.report.screen import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.plotting.memory_kinds import LABELS
-from buddysim.report.memory_table import MAX_ROWS, memory_parts, memory_rows, fit_sentence
+from buddysim.report.memory_table import MAX_ROWS, fit_sentence, memory_parts, memory_rows
 from buddysim.report.screen import ScreenTable, format_as_text
 
 NOT_ALLOCATED = ("fragmentation", "context")
