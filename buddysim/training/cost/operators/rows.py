@@ -1,0 +1,88 @@
+"""Rows of measured operators: the files that ship, and a user's own.
+
+Each kind has a file of its own. Lines that begin with ``#`` are comments: letters of sources.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import csv_rows
+from buddysim.training.cost.operators.split import checks
+
+PRODUCTS = ("gpu", "format", "batch", "m", "n", "k", "source", "us")
+ATTENTION = ("gpu", "kernel", "batch", "tokens", "heads", "kv_heads", "head_size", "window", "us")
+MEMORY = ("gpu", "kind", "bytes", "row", "source", "us")
+EXPERTS = ("gpu", "kernel", "tokens", "hidden", "inner", "per_token", "experts", "share", "us")
+
+FILES = {"products": PRODUCTS, "attention": ATTENTION, "memory": MEMORY, "experts": EXPERTS}
+"""Columns of each file, by its name."""
+
+_TEXTS = ("gpu", "format", "kernel", "kind", "source")
+_DATA = resources.files("buddysim.training.cost") / "data" / "operators"
+
+
+@dataclass(frozen=True)
+class MeasuredOperator:
+    """A measured operator.
+
+    Attributes
+    ----------
+    name : number format, kernel or kind, by the file
+    extents : the columns that are integers, in order
+    us : microseconds
+    source : letter of its source; empty where the file has one source alone
+    """
+
+    gpu: str
+    name: str
+    extents: tuple[int, ...]
+    us: float
+    source: str = ""
+
+    @property
+    def checks(self) -> bool:
+        """Whether the row is for checking alone."""
+        return checks(self.extents)
+
+
+def read_rows(file: str) -> list[MeasuredOperator]:
+    """Return the rows that ship of one of `FILES`."""
+    return parse_rows((_DATA / f"{file}.csv").read_text(encoding="utf-8"), file, f"{file}.csv")
+
+
+def parse_rows(text: str, file: str, where: str) -> list[MeasuredOperator]:
+    """Parse rows of a file.
+
+    Parameters
+    ----------
+    file : a key of `FILES`
+    where : name of the file, for errors
+
+    Raises
+    ------
+    BuddysimError
+        a header or a row that is wrong; the message has the row's number
+    """
+    columns = FILES[file]
+    rows = csv_rows(text, where)
+    _, header = next(rows, (0, []))
+    if tuple(header) != columns:
+        raise BuddysimError(f"{where}: header {','.join(header)}: expected {','.join(columns)}")
+    measured = []
+    for number, cells in rows:
+        try:
+            measured.append(_row(columns, dict(zip(columns, cells, strict=True))))
+        except ValueError:
+            raise BuddysimError(f"{where}: row {number}: expected {','.join(columns)}") from None
+    return measured
+
+
+def _row(columns: tuple[str, ...], cells: dict[str, str]) -> MeasuredOperator:
+    extents = tuple(int(cells[name]) for name in columns if name not in (*_TEXTS, "us"))
+    us = float(cells["us"])
+    if us <= 0 or min(extents) < 0:
+        raise ValueError("no time")
+    return MeasuredOperator(cells["gpu"], cells[columns[1]], extents, us, cells.get("source", ""))
