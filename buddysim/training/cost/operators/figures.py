@@ -24,6 +24,7 @@ class GpuFigures:
     sms: int
     clock_hz: float
     dram_bytes_per_s: float
+    l2_bytes: float
     flops: Mapping[str, float]
 
     @classmethod

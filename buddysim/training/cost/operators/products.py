@@ -4,7 +4,9 @@ A kernel computes the output in tiles. Of all sizes of tile, and of all numbers 
 into (split-k), the fastest counts, as cuBLAS's own choice is the fastest or near it. A multiprocessor computes one tile
 at a time, at a fraction of its peak rate. The fraction is smaller for small tiles, which load more operands for each
 product. Each tile takes as long as if the inner extent were `depth` longer: loads at its start, stores at its end. With
-few tiles, a multiprocessor's own bandwidth bounds it. The last wave of tiles is partly empty.
+few tiles, a multiprocessor's own bandwidth bounds it. The last wave of tiles is partly empty. Operands that fit in the
+L2 cache move faster than device memory moves them. Work of over a millisecond heats the GPU to its power limit, and its
+clock falls; training does so all the time.
 
 Only the four basic operations, rounding up and one root are used. `tools/operator_fit` has the same in numpy; a test
 compares both.
@@ -42,6 +44,9 @@ SPLITS = (1, 2, 4, 8, 16, 32)
 LEAST_DEPTH = 64
 """Least inner extent of a part."""
 
+HEATING_S = 1e-3
+"""Time of a kernel, in seconds, in which half of the throttling is felt where it runs alone."""
+
 _LARGEST = 1 / 256 + 1 / 128
 _RESULT_BYTES = 2  # a result of a format of half precision, at least
 
@@ -61,6 +66,8 @@ class ProductConstants:
     split_us : of the sum over parts, in microseconds
     sharpness : how sharply the longer of computing and moving hides the other: exponent of their norm
     whole_waves : 1 where the last wave takes as long as a full one, 0 where it takes its share
+    cached : rate at which operands in the L2 cache move, over that of device memory
+    throttle : part by which sustained work is slower than short work
     """
 
     floor_us: float
@@ -72,6 +79,8 @@ class ProductConstants:
     split_us: float
     sharpness: float
     whole_waves: float
+    cached: float
+    throttle: float
 
 
 def tiles_of(number_format: str) -> tuple[tuple[int, int], ...]:
@@ -82,17 +91,26 @@ def tiles_of(number_format: str) -> tuple[tuple[int, int], ...]:
 
 
 def product_seconds(
-    constants: ProductConstants, gpu: GpuFigures, number_format: str, m: int, n: int, k: int, batch: int = 1
+    constants: ProductConstants,
+    gpu: GpuFigures,
+    number_format: str,
+    extents: tuple[int, int, int, int],
+    sustained: bool = False,
 ) -> float:
-    """Return the seconds of `batch` products of m x k by k x n in one kernel.
+    """Return the seconds of products in one kernel.
 
     Parameters
     ----------
     number_format : of the operands, a key of `ELEMENT_BYTES`
+    extents : batch, m, n, k: so many products of m x k by k x n
+    sustained : whether the GPU is busy throughout, as in training; else the kernel runs alone
     """
+    batch, m, n, k = extents
     width = ELEMENT_BYTES[number_format]
+    size = batch * (width * k * (m + n) + max(width, _RESULT_BYTES) * m * n)
     peak = gpu.dram_bytes_per_s * constants.bandwidth
-    moved = batch * (width * k * (m + n) + max(width, _RESULT_BYTES) * m * n) / peak
+    peak *= 1 + (constants.cached - 1) * min(1.0, max(0.0, 1.5 - size / gpu.l2_bytes))
+    moved = size / peak
     rate = gpu.flops[number_format] / gpu.sms * constants.peak_fraction
     loading = constants.sm_bytes * gpu.clock_hz
     best = float("inf")
@@ -112,4 +130,5 @@ def product_seconds(
                 spent += constants.split_us / 1e6 + 4 * parts * m * n * batch / peak
             best = min(best, spent)
     power = constants.sharpness
+    best *= 1 + constants.throttle * (1.0 if sustained else best / (best + HEATING_S))
     return constants.floor_us / 1e6 + (best**power + moved**power) ** (1 / power)
