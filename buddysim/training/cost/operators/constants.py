@@ -1,0 +1,123 @@
+"""Fitted constants of operators: one TOML file for each GPU with timings, and one for all GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from buddysim.base.textfile import parse_toml, toml_text
+from buddysim.training.cost.operators.attention import AttentionConstants
+from buddysim.training.cost.operators.memory_bound import MemoryConstants
+from buddysim.training.cost.operators.products import ProductConstants
+
+FORMAT = 1
+SHARED = "shared"
+_DATA = resources.files("buddysim.training.cost") / "data" / "operators"
+
+
+@dataclass(frozen=True)
+class OperatorConstants:
+    """Constants of one GPU; what no row of it measured is empty.
+
+    Attributes
+    ----------
+    products : by number format
+    attention : by version of the kernel
+    memory : of kernels that memory bounds
+    experts : time of a grouped product over that of the plain one of its size; None without rows
+    calls_us : the host's part of a call, in microseconds, that rows measured between events have in them, by kind
+    source : letters of the sources of the rows behind each part, by part
+    """
+
+    machine: str
+    products: Mapping[str, ProductConstants] = field(default_factory=dict)
+    attention: Mapping[str, AttentionConstants] = field(default_factory=dict)
+    memory: MemoryConstants | None = None
+    experts: float | None = None
+    calls_us: Mapping[str, float] = field(default_factory=dict)
+    source: Mapping[str, str] = field(default_factory=dict)
+
+    def to_toml(self) -> str:
+        """Return the text of its file."""
+        content: dict[str, Any] = {"format": FORMAT, "machine": self.machine}
+        if self.experts is not None:
+            content["experts"] = self.experts
+        content["calls_us"], content["source"] = dict(self.calls_us), dict(self.source)
+        if self.memory is not None:
+            content["memory"] = asdict(self.memory)
+        content["products"] = {name: asdict(one) for name, one in self.products.items()}
+        content["attention"] = {
+            name: {**asdict(one), "peak_fraction": {str(size): part for size, part in one.peak_fraction.items()}}
+            for name, one in self.attention.items()
+        }
+        return toml_text(content)
+
+
+def parse_constants(text: str, where: str) -> OperatorConstants:
+    """Parse the text of a GPU's file.
+
+    Raises
+    ------
+    BuddysimError
+        a text that is no TOML
+    """
+    content = parse_toml(text, where)
+    memory = content.get("memory")
+    attention = {}
+    for name, table in content.get("attention", {}).items():
+        fractions = {int(size): part for size, part in table["peak_fraction"].items()}
+        attention[name] = AttentionConstants(**{**table, "peak_fraction": fractions})
+    return OperatorConstants(
+        machine=content["machine"],
+        products={name: ProductConstants(**table) for name, table in content.get("products", {}).items()},
+        attention=attention,
+        memory=None if memory is None else MemoryConstants(**memory),
+        experts=content.get("experts"),
+        calls_us=content.get("calls_us", {}),
+        source=content.get("source", {}),
+    )
+
+
+@dataclass(frozen=True)
+class SharedOperatorConstants:
+    """Constants that hold for all GPUs: medians over those that `split.KEPT_GPUS` leaves.
+
+    Attributes
+    ----------
+    products : values of `ProductConstants` that GPUs share, by name
+    floor_us : of a kernel without work, where a GPU's rows have the host in them
+    memory_sharpness : `MemoryConstants.sharpness`
+    memory_bandwidth : fractions by kind, of GPUs without rows of that kind
+    experts : of GPUs without rows of experts
+    """
+
+    products: Mapping[str, float]
+    floor_us: float
+    memory_sharpness: float
+    memory_bandwidth: Mapping[str, float]
+    experts: float
+
+    def to_toml(self) -> str:
+        """Return the text of its file."""
+        return toml_text({"format": FORMAT, **asdict(self)})
+
+
+@cache
+def shared_constants() -> SharedOperatorConstants:
+    """Load the constants that hold for all GPUs."""
+    content = parse_toml((_DATA / f"{SHARED}.toml").read_text(encoding="utf-8"))
+    return SharedOperatorConstants(**{one.name: content[one.name] for one in fields(SharedOperatorConstants)})
+
+
+@cache
+def fitted_constants() -> Mapping[str, OperatorConstants]:
+    """Load the constants of all GPUs with timings, by machine."""
+    found = {}
+    for entry in sorted(_DATA.iterdir(), key=lambda entry: entry.name):
+        name = entry.name.removesuffix(".toml")
+        if name not in (entry.name, SHARED):
+            found[name] = parse_constants(entry.read_text(encoding="utf-8"), entry.name)
+    return found
