@@ -61,6 +61,7 @@ class _Compiled:
         self.reads = {one.index: self._reads(one) for one in tape.operations if self._remains(one)}
         self.numbers: dict[int, int] = {}
         self.result = Tape(tape.default_dtype)
+        self.result.compiled = True
         self._record()
 
     def _in_memory(self) -> set[int]:

@@ -59,6 +59,7 @@ class Tape:
     saved : in the order in which autograd saves them, steps one after the other
     saved_hooks : what is done to tensors that autograd saves; None: nothing
     operator_cache : what notes and gives back results of operators, in regions that are recomputed; None outside
+    compiled : whether it is what compiled code does
     after_backward : what is called once at the end of the backward pass that runs
     """
 
@@ -79,6 +80,7 @@ class Tape:
         self.recording = True
         self.saved_hooks: SavedTensorHooks | None = None
         self.operator_cache: OperatorCache | None = None
+        self.compiled = False
         self.after_backward: list[Callable[[], None]] = []
         self._token: Token[Tape] | None = None
 

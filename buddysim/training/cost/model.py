@@ -6,7 +6,7 @@ docs/explanation/layer-times.md has the source of each number and the errors of 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from buddysim.base.errors import BuddysimError
@@ -23,6 +23,8 @@ from buddysim.training.cost.calibration import (
     version_of,
 )
 from buddysim.training.cost.curve import PassTimeModel, PeakRates, curve_name
+from buddysim.training.cost.operators.host import host_ps
+from buddysim.training.cost.operators.model import OperatorModel
 from buddysim.training.cost.precision import MATRIX_FRACTION, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, MatmulWork, Pass
@@ -108,7 +110,7 @@ class CostModel:
         self._limited_workspace = calibration is not None and calibration.limited_workspace
         self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
         self._elements: dict[Layer, tuple[float, float]] = {}
-        self._operations: dict[OperationWork, int] = {}
+        self.operators = OperatorModel(machine, precision.name == "tf32")
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
         self.source, self.assumptions = _provenance(self)
 
@@ -212,7 +214,7 @@ class CostModel:
             ``"backward_filter"``, whose sum is ``"backward"``
         """
         if isinstance(layer, RecordedLayer):
-            return sum(self.operation_ps(work) for work in layer.work(pass_))
+            return self.operations_ps(layer.work(pass_))
         if layer.gemms and _rules(layer).fused:
             return self._fused_ps(layer, batch, pass_)
         if layer.gemms:
@@ -225,16 +227,16 @@ class CostModel:
         return self.moving_ps(moved, layer.kind, "forward" if pass_ == "forward" else "backward")
 
     def operation_ps(self, work: OperationWork) -> int:
-        """Return the time of a recorded operation, in picoseconds: of its products, or of the bytes that it moves."""
-        if work not in self._operations:
-            if work.products:
-                self._operations[work] = sum(
-                    self.product_ps(MatmulWork(rows, cols, inner, count), "forward")
-                    for rows, cols, inner, count in work.products
-                )
-            else:
-                self._operations[work] = self.moving_ps(work.bytes, "relu", "forward")
-        return self._operations[work]
+        """Return the time of a recorded operation on the GPU, in picoseconds."""
+        return self.operators.time_ps(work)
+
+    def launch_ps(self, work: OperationWork) -> int:
+        """Return the host's time to launch a recorded operation, in picoseconds."""
+        return host_ps(work)
+
+    def operations_ps(self, works: Sequence[OperationWork]) -> int:
+        """Return the time of recorded operations: the longer of the GPU's and the host's."""
+        return max(sum(map(self.operation_ps, works)), sum(map(self.launch_ps, works)))
 
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
         """Return the time that a memory-bound layer takes to move `moved` bytes, in picoseconds."""

@@ -251,7 +251,7 @@ class _IterationBuilder:
     def _recorded_update(self, network: RecordedNetwork) -> None:
         """Updates all weights in one step, as recorded: its temporaries live next to every gradient."""
         recorded = network.update()
-        time_ps = sum(map(self.cost.operation_ps, recorded.work))
+        time_ps = self.cost.operations_ps(recorded.work)
         step = self.builder.step(self.layers[0], "update", time_ps)
         weights = max(1, network.parameter_bytes())
         for index, tensors in self.weights.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
+from buddysim.training.cost.operators.host import LaunchQueue
 from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
 from buddysim.training.networks.recorded.network import RecordedNetwork
@@ -45,6 +46,7 @@ class _ProgramOfRecord:
         self.resident: list[int] = []
         self.allocated: list[int] = []  # since the last step
         self.steps: list[_Draft] = []
+        self.queue = LaunchQueue()
 
     def program(self) -> Program:
         storages = self.network.tape.storages
@@ -76,7 +78,9 @@ class _ProgramOfRecord:
     def _operation(self, operation: TracedOperation) -> None:
         last = self.steps[-1].layer if self.steps else 0
         layer = self.layer_of.get(operation.index, last)
-        self._step(layer, _PASSES[operation.phase], operation.times * self.cost.operation_ps(work_of(operation)))
+        work, times = work_of(operation, self.network.tape.compiled), operation.times
+        spent = self.queue.launch(times * self.cost.launch_ps(work), times * self.cost.operation_ps(work))
+        self._step(layer, _PASSES[operation.phase], spent)
 
     def _step(self, layer: int, pass_: Pass, compute_ps: int) -> None:
         self.steps.append(_Draft(layer, pass_, compute_ps, tuple(self.allocated)))

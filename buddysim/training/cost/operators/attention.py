@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from buddysim.training.cost.operators.figures import GpuFigures
+from buddysim.training.cost.operators.figures import ELEMENT_BYTES, GpuFigures
+from buddysim.training.networks.recorded.work import AttentionWork
 
 QUERIES = 128
 """Queries of a block."""
@@ -47,46 +48,28 @@ class AttentionConstants:
     sharpness: float
 
 
-@dataclass(frozen=True)
-class AttentionWork:
-    """Attention of `tokens` queries over `keys` keys.
+def pairs_seen(work: AttentionWork) -> float:
+    """Return the pairs of query and key of one head, with whole blocks on the diagonal."""
+    if not work.causal:
+        return float(work.tokens * work.keys)
+    full = work.tokens * (work.tokens + QUERIES) / 2
+    if not 0 < work.window < work.tokens:
+        return full
+    part = work.window * work.tokens - work.window**2 / 2 + work.tokens * QUERIES / 2
+    return min(part, full)
 
-    Attributes
-    ----------
-    window : keys that a query sees, itself included; 0: all
-    """
 
-    batch: int
-    tokens: int
-    keys: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    causal: bool = True
-    window: int = 0
+def longest_block(work: AttentionWork) -> float:
+    """Return the keys of the block that sees most."""
+    if work.causal and 0 < work.window < work.tokens:
+        return min(work.window + QUERIES, work.keys)
+    return work.keys
 
-    @property
-    def seen(self) -> float:
-        """Return the pairs of query and key of one head, with whole blocks on the diagonal."""
-        if not self.causal:
-            return float(self.tokens * self.keys)
-        full = self.tokens * (self.tokens + QUERIES) / 2
-        if not 0 < self.window < self.tokens:
-            return full
-        part = self.window * self.tokens - self.window**2 / 2 + self.tokens * QUERIES / 2
-        return min(part, full)
 
-    @property
-    def longest(self) -> float:
-        """Return the keys of the block that sees most."""
-        if self.causal and 0 < self.window < self.tokens:
-            return min(self.window + QUERIES, self.keys)
-        return self.keys
-
-    def bytes(self, width: int) -> float:
-        """Return the bytes of queries, keys, values and results of `width` bytes."""
-        per_token = self.head_size * self.batch * width
-        return 2.0 * per_token * (self.tokens * self.heads + self.keys * self.kv_heads)
+def moved_bytes(work: AttentionWork, width: int) -> float:
+    """Return the bytes of queries, keys, values and results of `width` bytes an element."""
+    per_token = work.head_size * work.batch * width
+    return 2.0 * per_token * (work.tokens * work.heads + work.keys * work.kv_heads)
 
 
 def fraction_of(constants: AttentionConstants, head_size: int) -> float:
@@ -111,14 +94,14 @@ def attention_seconds(
     backward : the backward kernel's rate relative to the forward kernel's; 0: the forward kernel
     """
     rate = gpu.flops[number_format] / gpu.sms * fraction_of(constants, work.head_size)
-    products, moved = 4.0 * work.head_size, work.bytes(2)
+    products, moved = 4.0 * work.head_size, moved_bytes(work, ELEMENT_BYTES[number_format])
     if backward:
         products, moved = products * BACKWARD_PRODUCTS / backward, 2 * moved
     blocks = ceil(work.tokens / QUERIES)
     each = constants.block_us / 1e6
     waves = work.batch * work.heads / gpu.sms
-    total = waves * (products * work.seen / rate + blocks * each)
-    longest = products * min(QUERIES, work.tokens) * work.longest / rate + each
+    total = waves * (products * pairs_seen(work) / rate + blocks * each)
+    longest = products * min(QUERIES, work.tokens) * longest_block(work) / rate + each
     compute = max(total * (1 + constants.wave / (waves * blocks)), longest)
     moving = moved / (gpu.dram_bytes_per_s * constants.bandwidth)
     power = constants.sharpness

@@ -11,6 +11,10 @@ ELEMENT_BYTES: Mapping[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 """Bytes of an element of a product's operands, by the number format of the product."""
 
 
+SMALL_L2 = 4 << 20
+"""Bytes of the L2 cache where a machine file names none: those of GPUs before 2020."""
+
+
 @dataclass(frozen=True)
 class GpuFigures:
     """Peak figures of a GPU, from its machine file.
@@ -33,4 +37,5 @@ class GpuFigures:
         single = float(machine.fp32_flops)
         own = {name: getattr(machine.training, name) for name in ELEMENT_BYTES}
         flops = {name: float(rate or single) for name, rate in own.items()}
-        return cls(machine.name, machine.sms, float(machine.clock_hz), float(machine.dram_bytes_per_s), flops)
+        cache = float(machine.training.l2_cache or SMALL_L2)
+        return cls(machine.name, machine.sms, float(machine.clock_hz), float(machine.dram_bytes_per_s), cache, flops)

@@ -1,7 +1,7 @@
 """Time of kernels that device memory bounds: bytes at a fraction of the peak, which small kernels don't reach.
 
 A kernel takes its floor (launch, first load, last store) or its bytes, joined by a norm: long ones hide the floor,
-short ones their bytes. So the fraction of the peak rises with the size. `Kind` says how a kernel reads: each element
+short ones their bytes. So the fraction of the peak rises with the size. `KernelKind` says how a kernel reads: each element
 once, rows with a result for each, rows too long for registers, by an index.
 """
 
@@ -9,16 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from buddysim.training.cost.operators.figures import GpuFigures
-
-Kind = Literal["elementwise", "norm", "norm_backward", "softmax", "long_softmax", "gather"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-LONG_ROW = 8192
-"""Elements of a row from which a softmax reads it again for each step: PyTorch's threads hold shorter ones."""
-
+from buddysim.training.networks.recorded.work import KernelKind
 
 @dataclass(frozen=True)
 class MemoryConstants:
@@ -36,7 +29,7 @@ class MemoryConstants:
     sharpness: float
 
 
-def memory_seconds(constants: MemoryConstants, gpu: GpuFigures, kind: Kind, moved: float) -> float:
+def memory_seconds(constants: MemoryConstants, gpu: GpuFigures, kind: KernelKind, moved: float) -> float:
     """Return the seconds of a kernel that moves `moved` bytes."""
     power = constants.sharpness
     spent = moved / (gpu.dram_bytes_per_s * constants.bandwidth[kind])

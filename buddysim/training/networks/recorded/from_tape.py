@@ -207,8 +207,8 @@ def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) 
         has_gradient=has_gradient,
         forward_temporary_bytes=uses.temporaries[0][index],
         backward_temporary_bytes=uses.temporaries[1][index],
-        forward_work=tuple(map(work_of, run.forward)),
-        backward_work=tuple(map(work_of, run.backward)),
+        forward_work=tuple(work_of(one, uses.tape.compiled) for one in run.forward),
+        backward_work=tuple(work_of(one, uses.tape.compiled) for one in run.backward),
     )
 
 
