@@ -162,6 +162,8 @@ def liger(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
             tensor = 4 * 4096 * extent
             yield (gpu, "norm", 2 * tensor, extent, "l"), forward
             yield (gpu, "norm_backward", 3 * tensor, extent, "l"), backward
+        elif kernel == "relu_squared":  # a ReLU and a square, in bf16
+            yield (gpu, "elementwise", 2 * 2 * 2 * 4096 * extent, extent, "l"), forward
         elif kernel == "cross_entropy":
             tensor = 4 * 8 * 2048 * extent
             yield (gpu, "long_softmax" if extent > 8192 else "softmax", 2 * tensor, extent, "l"), forward

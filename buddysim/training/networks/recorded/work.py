@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Literal, NamedTuple
 
 from buddysim.training.autograd.records import TracedOperation
@@ -15,6 +14,9 @@ Launcher = Literal["forward", "backward", "optimizer", "compiled"]
 
 LONG_ROW = 8192
 """Elements of a row from which a softmax reads it again for each step: PyTorch's threads hold shorter ones."""
+
+BACKWARD_PRODUCTS = 2.5
+"""Products of the backward pass of attention over those of the forward pass: five for two."""
 
 _KINDS: dict[str, KernelKind] = {
     "native_layer_norm": "norm",
@@ -134,9 +136,14 @@ def _kind_of(operation: TracedOperation) -> KernelKind:
 
 
 def _attention_of(operation: TracedOperation) -> AttentionWork:
-    """Return the shape of an attention kernel: causal where it counts half of the operations."""
+    """Return the shape of an attention kernel: causal where it counts half of the operations.
+
+    Queries have the shape of the result, or of its first gradient; compiled code reads tensors in an order of its own.
+    """
+    batch, heads, tokens, size = operation.writes[0].shape
     backward = operation.name.endswith(_BACKWARD)
-    query, key = (operation.reads[index].shape for index in ((1, 2) if backward else (0, 1)))
-    batch, heads, tokens, size = query
-    full = 4 * prod(query) * key[2] * (2.5 if backward else 1)
+    others = operation.writes[1:2] if backward else operation.reads
+    shapes = [one.shape for one in others if len(one.shape) == 4 and one.shape[3] == size]
+    key = min(shapes, key=lambda shape: shape[1], default=operation.writes[0].shape)
+    full = 4 * batch * heads * tokens * size * key[2] * (BACKWARD_PRODUCTS if backward else 1)
     return AttentionWork(batch, tokens, key[2], heads, key[1], size, causal=2 * operation.flops <= 1.01 * full)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.training.cost.operators.attention import BACKWARD_PRODUCTS, QUERIES
+from buddysim.training.cost.operators.attention import QUERIES
 from buddysim.training.cost.operators.figures import ELEMENT_BYTES, GpuFigures
 from buddysim.training.cost.operators.products import HEATING_S, LEAST_DEPTH, SPLITS, tiles_of
+from buddysim.training.networks.recorded.work import BACKWARD_PRODUCTS
 
 Column = NDArray[np.float64]
 

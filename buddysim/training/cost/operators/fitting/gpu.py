@@ -46,6 +46,9 @@ ATTENTION_BOUNDS: Mapping[str, Bounds] = {
 WITH_HOST = ("n", "c")
 """Sources that time a call between two events: the host's part is in the floor."""
 
+ALONE = "v"
+"""Source that times kernels alone, without the host: floors come from it."""
+
 LONGEST_FLOOR_US = 20.0
 """Rows below four of these say more of a floor than of bandwidth, in microseconds."""
 
@@ -99,30 +102,34 @@ def fit_attention(gpu: GpuFigures, rows: Sequence[MeasuredOperator], number_form
 def fit_memory(
     gpu: GpuFigures, rows: Sequence[MeasuredOperator], shared: SharedOperatorConstants | None
 ) -> tuple[MemoryConstants, dict[str, float]]:
-    """Return the constants of kernels that memory bounds, and the host's part of calls by kind."""
+    """Return the constants of kernels that memory bounds, and the host's part of calls by kind.
+
+    Of several sources, the one with the longest kernels gives the bandwidth: short ones find operands in the L2 cache.
+    """
     sharpness = 1.5 if shared is None else shared.memory_sharpness
     bandwidth: dict[str, float] = {}
     calls: dict[str, float] = {}
     floors = []
     for kind in sorted({one.name for one in rows}):
-        parts: dict[bool, list[MeasuredOperator]] = {}
+        parts: dict[str, list[MeasuredOperator]] = {}
         for one in rows:
             if one.name == kind:
-                parts.setdefault(one.source in WITH_HOST, []).append(one)
+                parts.setdefault(one.source, []).append(one)
         found = {}
-        for hosted, some in parts.items():
+        for letter, some in parts.items():
             extents, seconds = _arrays(some)
+            hosted = letter in WITH_HOST
             free = {"floor_us": Bounds(20 if hosted else 2, 0.3, 80), "bandwidth": Bounds(0.7, 0.05, 1.2)}
 
             def predict(tried: Mapping[str, float], moved: NDArray[np.float64] = extents[:, 0]) -> NDArray[np.float64]:
                 return fast.memory_seconds(tried, gpu, moved)
 
-            found[hosted] = fitted(predict, seconds, free, {"sharpness": sharpness})
+            found[letter] = fitted(predict, seconds, free, {"sharpness": sharpness})
             if hosted:
-                calls[kind] = found[hosted]["floor_us"]
-            elif kind == "elementwise":
-                floors.append(found[hosted]["floor_us"])
-        longest = max(found, key=lambda hosted: max(one.extents[0] for one in parts[hosted]))
+                calls[kind] = found[letter]["floor_us"]
+            elif kind == "elementwise" and letter == ALONE:
+                floors.append(found[letter]["floor_us"])
+        longest = max(found, key=lambda letter: max(one.extents[0] for one in parts[letter]))
         bandwidth[kind] = found[longest]["bandwidth"]
     floor = floors[0] if floors else (2.0 if shared is None else shared.floor_us)
     if shared is not None:
