@@ -96,14 +96,13 @@ def work_of(operation: TracedOperation, compiled: bool = False) -> OperationWork
     ----------
     compiled : whether it is of a compiled step
     """
-    operands = operation.reads or operation.writes
-    number_format = _FORMATS.get(operands[0].dtype.name, "fp32") if operands else "fp32"
+    formats = [_FORMATS[one.dtype.name] for one in operation.reads if one.dtype.name in _FORMATS]
     products = tuple((one.m, one.n, one.k, one.batch) for one in operation.products)
     is_attention = operation.name.startswith(_ATTENTION)
     return OperationWork(
         bytes=_bytes(operation),
         products=products,
-        number_format=number_format,
+        number_format=formats[0] if formats else "fp32",
         kind=_kind_of(operation),
         attention=_attention_of(operation) if is_attention else None,
         kernel=operation.name.removeprefix(_ATTENTION).partition("_")[0] if is_attention else "",
