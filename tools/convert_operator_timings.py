@@ -187,7 +187,7 @@ def text_of(columns: Sequence[str], rows: Iterable[Sequence[object]], sources: s
     """Return the text of a file of rows, with its sources as comments."""
     out = io.StringIO()
     for letter in sources:
-        out.write(f"# {letter}: {SOURCES[letter]}\n")
+        out.write(f"# source: github.com/{SOURCES[letter]} (rows {letter})\n")
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(rows)
