@@ -1,8 +1,7 @@
 """Time of kernels that device memory bounds: bytes at a fraction of the peak, which small kernels don't reach.
 
 A kernel takes its floor (launch, first load, last store) or its bytes, joined by a norm: long ones hide the floor,
-short ones their bytes. So the fraction of the peak rises with the size. `KernelKind` says how a kernel reads: each element
-once, rows with a result for each, rows too long for registers, by an index.
+short ones their bytes. So the fraction of the peak rises with the size. `KernelKind` says how a kernel reads.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.networks.recorded.work import KernelKind
+
 
 @dataclass(frozen=True)
 class MemoryConstants:

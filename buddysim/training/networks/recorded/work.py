@@ -39,7 +39,7 @@ _SOFTMAXES = ("_softmax", "_log_softmax", "_safe_softmax", "_softmax_backward_da
 _ATTENTION = "_scaled_dot_product_"
 _BACKWARD = "_backward"
 _READ_BY_INDEX = ("embedding", "index", "gather")
-"""Operators that read of their first operand no more than what they write."""
+"""Operators that read of their largest operand no more than what they write."""
 
 
 class AttentionWork(NamedTuple):
@@ -123,8 +123,8 @@ def _launcher_of(operation: TracedOperation, compiled: bool) -> Launcher:
 
 def _bytes(operation: TracedOperation) -> int:
     if operation.name in _READ_BY_INDEX and operation.reads:
-        rest = sum(one.bytes for one in operation.reads[1:])
-        return 2 * operation.bytes_written + rest
+        table = max(one.bytes for one in operation.reads)
+        return 2 * operation.bytes_written + operation.bytes_read - table
     return operation.bytes_read + operation.bytes_written
 
 
