@@ -105,4 +105,4 @@ def attention_seconds(
     compute = max(total * (1 + constants.wave / (waves * blocks)), longest)
     moving = moved / (gpu.dram_bytes_per_s * constants.bandwidth)
     power = constants.sharpness
-    return constants.floor_us / 1e6 + (compute**power + moving**power) ** (1 / power)
+    return constants.floor_us / 1e6 + float((compute**power + moving**power) ** (1 / power))

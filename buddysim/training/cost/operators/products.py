@@ -131,4 +131,4 @@ def product_seconds(
             best = min(best, spent)
     power = constants.sharpness
     best *= 1 + constants.throttle * (1.0 if sustained else best / (best + HEATING_S))
-    return constants.floor_us / 1e6 + (best**power + moved**power) ** (1 / power)
+    return constants.floor_us / 1e6 + float((best**power + moved**power) ** (1 / power))
