@@ -20,7 +20,7 @@ from math import exp, fsum, log
 from pathlib import Path
 
 from buddysim.base.output import write_text
-from buddysim.training.cost.operators.rows import ATTENTION, EXPERTS, MEMORY, PRODUCTS
+from buddysim.training.cost.operators.rows import ATTENTION, EXPERTS, ITERATIONS, MEMORY, PRODUCTS
 from buddysim.training.cost.operators.split import number_of
 
 DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data" / "operators"
@@ -50,6 +50,8 @@ SOURCES = {
     "v": "microsoft/vidur data/profiling/compute, MIT: kernels of vLLM",
     "l": "linkedin/Liger-Kernel benchmark/data/all_benchmark_data.csv, BSD-2: rows of PyTorch's operators",
     "c": "PrincetonUniversity/LLMCompass ae/figure5, BSD-3",
+    "i": "mosaicml/llm-foundry, pytorch/torchtune, pytorch/torchtitan, Lightning-AI/litgpt, karpathy/nanoGPT, "
+    "sitar-lab/NeuSight: READMEs and tables of benchmarks, Apache-2.0, BSD-3, MIT",
 }
 
 THINNING = {"tensor-core": 5, "attention": 9, "experts": 7, "product": 3, "memory": 4, "small": 8, "vidur": 4}
@@ -66,7 +68,7 @@ def rows_of(folder: Path, name: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def kept(table: str, *shape: object) -> bool:
+def in_sample(table: str, *shape: object) -> bool:
     """Whether a shape is kept: by a hash of its own, so that the split does not depend on it."""
     return number_of("thinned", *shape) % THINNING[table] == 0
 
@@ -85,16 +87,16 @@ def products(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
     """Yield products: GPU, number format, batch, m, n, k, source."""
     for row in rows_of(folder, "operator_timings_gemm_bf16.csv.xz"):
         shape = (1, int(row["m_tokens"]), int(row["n_out"]), int(row["k_in"]))
-        if row["dtype"] == "bf16" and kept("tensor-core", *shape):
+        if row["dtype"] == "bf16" and in_sample("tensor-core", *shape):
             yield (MACHINES[row["gpu"]], "bf16", *shape, "a"), float(row["ms"])
     for row in rows_of(folder, "operator_timings_neusight_fp32.csv.xz"):
         if row["op"] in ("linear", "bmm") and row["gpu"] in MACHINES:
             shape = tuple(int(row[name]) for name in ("batch", "m", "k_out", "n_inner"))
-            if kept("product", *shape):
+            if in_sample("product", *shape):
                 yield (MACHINES[row["gpu"]], "fp32", *shape, "n"), float(row["ms"])
     for row in rows_of(folder, "operator_timings_vidur_fp16.csv.xz"):
         extents = _projection(row)
-        if extents is not None and kept("vidur", *extents):
+        if extents is not None and in_sample("vidur", *extents):
             yield (MACHINES[row["gpu"]], "fp16", *extents, "v"), float(row["ms"])
     for row in rows_of(folder, "operator_timings_llmcompass_a100.csv"):
         if row["op"].startswith("product"):
@@ -103,16 +105,16 @@ def products(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
 
 
 def _projection(row: dict[str, str]) -> tuple[int, int, int, int] | None:
-    """Extents of a product of vidur's: the share of one of its GPUs."""
+    """Extents of a product of vidur's: what one of its GPUs has."""
     tokens, hidden, inner = int(row["tokens"]), int(row["hidden"]), int(row["inner"])
-    heads, kv_heads, share = int(row["heads"]), int(row["kv_heads"]), int(row["tensor_parallel"])
+    heads, kv_heads, ranks = int(row["heads"]), int(row["kv_heads"]), int(row["tensor_parallel"])
     size = hidden // heads
-    own, own_kv = heads // share, max(1, kv_heads // share)
+    own, own_kv = heads // ranks, max(1, kv_heads // ranks)
     extents = {
         "attn_pre_proj": ((own + 2 * own_kv) * size, hidden),
         "attn_post_proj": (hidden, own * size),
-        "mlp_up_proj": (2 * inner // share, hidden),
-        "mlp_down_proj": (hidden, inner // share),
+        "mlp_up_proj": (2 * inner // ranks, hidden),
+        "mlp_down_proj": (hidden, inner // ranks),
     }.get(row["op"])
     return None if extents is None else (1, tokens, *extents)
 
@@ -123,7 +125,7 @@ def attention(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
              "vllm_flashinfer_trtllmprefill": "trtllm"}  # fmt: skip
     for row in rows_of(folder, "operator_timings_attention_forward.csv.xz"):
         shape = tuple(int(row[name]) for name in ("batch", "tokens", "heads", "kv_heads", "head_dim", "window"))
-        if row["kernel"] in names and kept("attention", *shape):
+        if row["kernel"] in names and in_sample("attention", *shape):
             yield (MACHINES[row["gpu"]], names[row["kernel"]], *shape), float(row["ms_forward"])
 
 
@@ -136,11 +138,11 @@ def memory(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
             if operator in ("linear", "bmm") or row["gpu"] not in MACHINES:
                 continue
             rows, columns = int(row["rows"]), int(row["columns"])
-            if kept(table, operator, rows, columns):
+            if in_sample(table, operator, rows, columns):
                 moved = 4 * rows * columns * PASSES.get(operator, 2)
                 yield (MACHINES[row["gpu"]], kinds.get(operator, "elementwise"), moved, columns, "n"), float(row["ms"])
     for row in rows_of(folder, "operator_timings_vidur_fp16.csv.xz"):
-        if row["op"] == "add" and kept("vidur", row["op"], row["tokens"], row["hidden"]):
+        if row["op"] == "add" and in_sample("vidur", row["op"], row["tokens"], row["hidden"]):
             moved = 3 * 2 * int(row["tokens"]) * int(row["hidden"])
             yield (MACHINES[row["gpu"]], "elementwise", moved, int(row["hidden"]), "v"), float(row["ms"])
     yield from liger(folder)
@@ -174,13 +176,69 @@ def liger(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
 
 
 def experts(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
-    """Yield layers of experts: GPU, kernel, tokens, hidden, inner, experts a token, experts, share, how routed."""
+    """Yield layers of experts: GPU, kernel, tokens, hidden, inner, experts a token, experts, GPUs of one group."""
     for row in rows_of(folder, "operator_timings_moe_forward.csv.xz"):
         names = ("tokens", "hidden", "expert_inner", "experts_per_token", "experts", "expert_parallel")
         shape = tuple(int(row[name]) for name in names)
-        if row["distribution"] == "balanced" and kept("experts", *shape):
+        if row["distribution"] == "balanced" and in_sample("experts", *shape):
             kernel = "triton" if "triton" in row["kernel"].replace("flashinfer_trtllm", "") else "cutlass"
             yield (MACHINES[row["gpu"]], kernel, *shape), float(row["ms"])
+
+
+GPUS_OF_ITERATIONS = {
+    "H100-SXM5-80GB": "h100-sxm",
+    "A100-SXM4-40GB": "a100-40",
+    "A100-SXM-40GB": "a100-40",
+    "A100-SXM-80GB": "a100-80",
+    "A100 (80 GB": "a100-80",
+    "H100 96GB": "h100-96",
+    "H100 80GB HBM3": "h100-sxm",
+    "A100-PCIE-40GB": "a100-40",
+    "V100-PCIE-32GB": "v100",
+    "P100-PCIE-16GB": "p100",
+}
+ENGINES = ("llmq", "llm.c")
+"""Sources with an engine of their own: no operators of PyTorch."""
+
+
+def iterations(folder: Path) -> Iterator[tuple[object, ...]]:
+    """Yield whole iterations and networks that PyTorch ran, in the columns of `ITERATIONS`.
+
+    Left out are rows with what this model of operators doesn't have: offload, adapters, fp8, GPUs without a machine.
+    """
+    for row in rows_of(folder, "training_measured.csv"):
+        gpu = _gpu_of_iteration(row["gpu"])
+        special = row["offload"] not in ("", "none") or row["lora"] or "fp8" in row["precision"]
+        if row["usable_time"] != "yes" or gpu is None or special or row["source_set"].startswith(ENGINES):
+            continue
+        tokens, batch = int(row["seq_tokens"]), int(row["micro_batch"])
+        stated = row["tokens_per_s_per_gpu"]
+        ms = 1e3 * tokens * batch / float(stated) if stated else float(row["iteration_ms"])
+        accumulation = int(row["accumulation"]) if row["accumulation"].isdigit() else 1
+        attention = "flash1" if "1/2" in row["attention"] else "flash"
+        if row["attention"].startswith("eager"):
+            attention = "eager"
+        yield (
+            row["source_set"], row["id"], gpu, row["model"], "amp-bf16" if "amp" in row["precision"] else "bf16",
+            attention, "compiled" if row["compile"].startswith(("yes", "Thunder")) else "eager",
+            "chunked:8" if "chunk" in row["loss"] else "whole", tokens, batch, accumulation,
+            row["recompute"].partition(" ")[0] or "none", row["gpus"], "step", f"{ms:.5g}",
+        )  # fmt: skip
+    for number, row in enumerate(rows_of(folder, "networks_measured_fp32.csv")):
+        gpu, model = _gpu_of_iteration(row["gpu"]), row["model"]
+        if gpu is None or row["variant"] not in ("eager", "torch.compile (fusion)") or model.startswith("Switch"):
+            continue
+        for part in ("forward", "backward"):
+            if row[f"{part}_ms"]:
+                yield (
+                    "neusight", f"neusight-{number:03}", gpu, "gpt3-xl" if "gpt3_xl" in model else model, "fp32",
+                    "eager", "eager" if row["variant"] == "eager" else "compiled", "whole", int(row["seq_tokens"]),
+                    int(row["batch"]), 1, "none", 1, part, f"{float(row[f'{part}_ms']):.5g}",
+                )  # fmt: skip
+
+
+def _gpu_of_iteration(text: str) -> str | None:
+    return next((name for prefix, name in GPUS_OF_ITERATIONS.items() if text.startswith(prefix)), None)
 
 
 def text_of(columns: Sequence[str], rows: Iterable[Sequence[object]], sources: str) -> str:
@@ -209,6 +267,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = text_of(columns, rows, sources)
         write_text(DATA / f"{name}.csv", text)
         print(f"{name}.csv: {len(rows)} rows, {len(text)} bytes")
+    text = text_of(ITERATIONS, iterations(folder), "i")
+    write_text(DATA / "iterations.csv", text)
+    print(f"iterations.csv: {text.count(chr(10)) - 2} rows")
     return 0
 
 

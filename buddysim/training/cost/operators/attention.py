@@ -30,7 +30,7 @@ class AttentionConstants:
     ----------
     floor_us : of a kernel without work, in microseconds
     peak_fraction : of the peak rate, by size of head; sizes between are interpolated
-    block_us : of a block of queries besides its products, in microseconds
+    block_us : of a block of queries in addition to its products, in microseconds
     wave : part of a wave that the multiprocessors are idle at the end
     bandwidth : fraction of the peak bandwidth of device memory
     sharpness : exponent of the norm of computing and moving

@@ -83,7 +83,7 @@ def parse_constants(text: str, where: str) -> OperatorConstants:
 
 @dataclass(frozen=True)
 class SharedOperatorConstants:
-    """Constants that hold for all GPUs: medians over those that `split.KEPT_GPUS` leaves.
+    """Constants that hold for all GPUs: medians over those that `split.UNSHARED_GPUS` leaves.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ def shared_constants() -> SharedOperatorConstants:
 @cache
 def fitted_constants() -> Mapping[str, OperatorConstants]:
     """Load the constants of all GPUs with timings, by machine."""
-    found = {}
+    by_machine = {}
     for entry in sorted(_DATA.iterdir(), key=lambda entry: entry.name):
         name = entry.name.removesuffix(".toml")
         if name not in (entry.name, SHARED):
-            found[name] = parse_constants(entry.read_text(encoding="utf-8"), entry.name)
-    return found
+            by_machine[name] = parse_constants(entry.read_text(encoding="utf-8"), entry.name)
+    return by_machine

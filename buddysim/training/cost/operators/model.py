@@ -126,9 +126,9 @@ class OperatorModel:
         """Return the constants of products of a number format."""
         if number_format not in self._products:
             for name in ALIKE[number_format]:
-                found = self._first(f"products in {name}", lambda one, name=name: one.products.get(name))  # type: ignore[misc]
-                if found is not None:
-                    self._products[number_format] = found
+                constants = self._first(f"products in {name}", lambda one, name=name: one.products.get(name))  # type: ignore[misc]
+                if constants is not None:
+                    self._products[number_format] = constants
                     break
         return self._products[number_format]
 
@@ -147,17 +147,17 @@ class OperatorModel:
     @property
     def memory_constants(self) -> MemoryConstants:
         """Return the constants of kernels that memory bounds."""
-        found = self._first("kernels bound by memory", lambda one: one.memory)
-        assert found is not None
-        return found
+        constants = self._first("kernels bound by memory", lambda one: one.memory)
+        assert constants is not None
+        return constants
 
     def _first(self, kind: str, part: Callable[[OperatorConstants], _T | None]) -> _T | None:
         """Return a part of the constants, of the first neighbour that has it."""
         for name in self._names:
             if name in self._fitted:
-                found = part(self._fitted[name])
-                if found is not None:
+                constants = part(self._fitted[name])
+                if constants is not None:
                     if name != self.gpu.name:
                         self.borrowed[kind] = name
-                    return found
+                    return constants
         return None

@@ -41,7 +41,7 @@ LARGEST_SINGLE = 128
 SPLITS = (1, 2, 4, 8, 16, 32)
 """Parts of the inner extent."""
 
-LEAST_DEPTH = 64
+MIN_DEPTH = 64
 """Least inner extent of a part."""
 
 HEATING_S = 1e-3
@@ -121,7 +121,7 @@ def product_seconds(
         loaded = (min(rows, m) + min(columns, n)) * width / loading
         for parts in SPLITS:
             depth = ceil(k / parts)
-            if parts > 1 and depth < LEAST_DEPTH:
+            if parts > 1 and depth < MIN_DEPTH:
                 break
             load = tiles * parts / gpu.sms
             waves = constants.whole_waves * ceil(load) + (1 - constants.whole_waves) * max(load, 1.0)

@@ -10,18 +10,70 @@ from importlib import resources
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import csv_rows
-from buddysim.training.cost.operators.split import checks
+from buddysim.training.cost.operators.split import CHECKED_MODELS, FITTED_SOURCES, checks
 
 PRODUCTS = ("gpu", "format", "batch", "m", "n", "k", "source", "us")
 ATTENTION = ("gpu", "kernel", "batch", "tokens", "heads", "kv_heads", "head_size", "window", "us")
 MEMORY = ("gpu", "kind", "bytes", "row", "source", "us")
-EXPERTS = ("gpu", "kernel", "tokens", "hidden", "inner", "per_token", "experts", "share", "us")
+EXPERTS = ("gpu", "kernel", "tokens", "hidden", "inner", "per_token", "experts", "ranks", "us")
+
+ITERATIONS = (
+    "source", "id", "gpu", "model", "recipe", "attention", "compile", "loss", "tokens", "batch", "accumulation",
+    "recompute", "gpus", "part", "ms",
+)  # fmt: skip
 
 FILES = {"products": PRODUCTS, "attention": ATTENTION, "memory": MEMORY, "experts": EXPERTS}
 """Columns of each file, by its name."""
 
 _TEXTS = ("gpu", "format", "kernel", "kind", "source")
 _DATA = resources.files("buddysim.training.cost") / "data" / "operators"
+
+
+@dataclass(frozen=True)
+class MeasuredStep:
+    """A measured training step of PyTorch, or one pass of it; of several micro-steps, one.
+
+    Attributes
+    ----------
+    attention : eager, flash (of PyTorch) or flash1 (FlashAttention's first package)
+    recompute : none, full or selective
+    gpus : that share weights, gradients and optimizer
+    part : step, forward or backward
+    """
+
+    source: str
+    id: str
+    gpu: str
+    model: str
+    recipe: str
+    attention: str
+    compile: str
+    loss: str
+    tokens: int
+    batch: int
+    accumulation: int
+    recompute: str
+    gpus: int
+    part: str
+    ms: float
+
+    @property
+    def fitted(self) -> bool:
+        """Whether constants were fitted to it."""
+        return self.source in FITTED_SOURCES and self.model not in CHECKED_MODELS
+
+
+def read_steps() -> list[MeasuredStep]:
+    """Return the measured steps that ship."""
+    rows = csv_rows((_DATA / "iterations.csv").read_text(encoding="utf-8"), "iterations.csv")
+    next(rows)
+    steps = []
+    for _, cells in rows:
+        texts = dict(zip(ITERATIONS, cells, strict=True))
+        numbers = {name: int(texts.pop(name)) for name in ("tokens", "batch", "accumulation", "gpus")}
+        ms = float(texts.pop("ms"))
+        steps.append(MeasuredStep(**texts, **numbers, ms=ms))  # type: ignore[arg-type]
+    return steps
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting.gpu import fit_gpu
 from buddysim.training.cost.operators.fitting.shipping import rows_by_gpu
 from buddysim.training.cost.operators.rows import FILES, parse_rows, read_rows
-from buddysim.training.cost.operators.split import KEPT_GPUS, checks
+from buddysim.training.cost.operators.split import UNSHARED_GPUS, checks
 
 
 def test_rows_ship_of_every_kind_and_are_under_three_megabytes() -> None:
@@ -21,14 +21,14 @@ def test_rows_ship_of_every_kind_and_are_under_three_megabytes() -> None:
         size += sum(len(str(one.extents)) + 20 for one in rows)
         assert 0.2 < sum(one.checks for one in rows) / len(rows) < 0.3
     assert size < 3e6
-    assert set(KEPT_GPUS) < {one.gpu for one in read_rows("products")}
+    assert set(UNSHARED_GPUS) < {one.gpu for one in read_rows("products")}
 
 
 def test_a_shape_is_for_checking_on_every_gpu_alike() -> None:
     by_shape: dict[tuple[int, ...], set[bool]] = {}
     for one in read_rows("attention"):
         by_shape.setdefault(one.extents, set()).add(one.checks)
-    assert all(len(found) == 1 for found in by_shape.values())
+    assert all(len(flags) == 1 for flags in by_shape.values())
     assert checks((1, 2, 3)) == checks([1, 2, 3])
 
 

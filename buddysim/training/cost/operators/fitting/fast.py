@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from buddysim.training.cost.operators.attention import QUERIES
 from buddysim.training.cost.operators.figures import ELEMENT_BYTES, GpuFigures
-from buddysim.training.cost.operators.products import HEATING_S, LEAST_DEPTH, SPLITS, tiles_of
+from buddysim.training.cost.operators.products import HEATING_S, MIN_DEPTH, SPLITS, tiles_of
 from buddysim.training.networks.recorded.work import BACKWARD_PRODUCTS
 
 Column = NDArray[np.float64]
@@ -39,7 +39,7 @@ def products_seconds(constants: Mapping[str, float], gpu: GpuFigures, number_for
             spent = waves * np.maximum(inner * (depth + constants["depth"]), loaded * depth)
             if parts > 1:
                 spent = spent + constants["split_us"] / 1e6 + 4 * parts * m * n * batch / peak
-                spent = np.where(depth < LEAST_DEPTH, np.inf, spent)
+                spent = np.where(depth < MIN_DEPTH, np.inf, spent)
             best = np.minimum(best, spent)
     best = best * (1 + constants["throttle"] * best / (best + HEATING_S))
     power = constants["sharpness"]

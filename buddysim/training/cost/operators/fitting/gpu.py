@@ -52,7 +52,7 @@ ALONE = "v"
 LONGEST_FLOOR_US = 20.0
 """Rows below four of these say more of a floor than of bandwidth, in microseconds."""
 
-MOST_ROWS = 1200
+MAX_ROWS = 1200
 """Rows of one fit, the first by their order in the file's hash: more change no constant by a percent."""
 
 
@@ -61,7 +61,7 @@ def _arrays(rows: Sequence[MeasuredOperator]) -> tuple[NDArray[np.float64], NDAr
 
 
 def _thinned(rows: Sequence[MeasuredOperator]) -> Sequence[MeasuredOperator]:
-    step = max(1, -(-len(rows) // MOST_ROWS))
+    step = max(1, -(-len(rows) // MAX_ROWS))
     return rows[::step]
 
 
@@ -93,9 +93,9 @@ def fit_attention(gpu: GpuFigures, rows: Sequence[MeasuredOperator], number_form
         def predict(tried: Mapping[str, float], extents: NDArray[np.float64] = extents) -> NDArray[np.float64]:
             return fast.attention_seconds(tried, gpu, number_format, extents)
 
-        found = fitted(predict, seconds, free, common)
-        fractions[size] = found.pop("peak_fraction")
-        common = found
+        constants = fitted(predict, seconds, free, common)
+        fractions[size] = constants.pop("peak_fraction")
+        common = constants
     return AttentionConstants(peak_fraction=dict(sorted(fractions.items())), **common)
 
 
@@ -115,7 +115,7 @@ def fit_memory(
         for one in rows:
             if one.name == kind:
                 parts.setdefault(one.source, []).append(one)
-        found = {}
+        constants = {}
         for letter, some in parts.items():
             extents, seconds = _arrays(some)
             hosted = letter in WITH_HOST
@@ -124,13 +124,13 @@ def fit_memory(
             def predict(tried: Mapping[str, float], moved: NDArray[np.float64] = extents[:, 0]) -> NDArray[np.float64]:
                 return fast.memory_seconds(tried, gpu, moved)
 
-            found[letter] = fitted(predict, seconds, free, {"sharpness": sharpness})
+            constants[letter] = fitted(predict, seconds, free, {"sharpness": sharpness})
             if hosted:
-                calls[kind] = found[letter]["floor_us"]
+                calls[kind] = constants[letter]["floor_us"]
             elif kind == "elementwise" and letter == ALONE:
-                floors.append(found[letter]["floor_us"])
-        longest = max(found, key=lambda letter: max(one.extents[0] for one in parts[letter]))
-        bandwidth[kind] = found[longest]["bandwidth"]
+                floors.append(constants[letter]["floor_us"])
+        longest = max(constants, key=lambda letter: max(one.extents[0] for one in parts[letter]))
+        bandwidth[kind] = constants[longest]["bandwidth"]
     floor = floors[0] if floors else (2.0 if shared is None else shared.floor_us)
     if shared is not None:
         bandwidth = {**shared.memory_bandwidth, **bandwidth}
@@ -153,9 +153,9 @@ def fit_experts(gpu: GpuFigures, products: ProductConstants, rows: Sequence[Meas
 
 def expert_extents(row: MeasuredOperator) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
     """Return batch, m, n and k of the two products of a layer of experts: gate and up in one, then down."""
-    tokens, hidden, inner, per_token, experts, share = row.extents
-    own = max(1, experts // share)
-    pairs = max(1, tokens * per_token // share)
+    tokens, hidden, inner, per_token, experts, ranks = row.extents
+    own = max(1, experts // ranks)
+    pairs = max(1, tokens * per_token // ranks)
     active = min(own, pairs)
     rows = max(1, round(pairs / active))
     return (active, rows, 2 * inner, hidden), (active, rows, hidden, inner)
@@ -173,11 +173,11 @@ def fit_gpu(
     products, calls, source = {}, {}, {}
     for number_format in sorted({one.name for one in rows["products"]}):
         some = [one for one in rows["products"] if one.name == number_format and one.source != "c"]
-        found = fit_products(gpu, number_format, some, shared.products)
+        constants = fit_products(gpu, number_format, some, shared.products)
         if all(one.source in WITH_HOST for one in some):
-            calls[number_format] = found["floor_us"]
-            found["floor_us"] = shared.floor_us
-        products[number_format] = ProductConstants(**found)
+            calls[number_format] = constants["floor_us"]
+            constants["floor_us"] = shared.floor_us
+        products[number_format] = ProductConstants(**constants)
         source[number_format] = "".join(sorted({one.source for one in some}))
     attention = {
         name: fit_attention(gpu, [one for one in rows["attention"] if one.name == name])
@@ -201,14 +201,14 @@ def fit_shared(
     ----------
     rows : for fitting, by GPU and file
     """
-    found, floors = [], []
+    fits, floors = [], []
     for name, gpu in gpus.items():
         for number_format in sorted({one.name for one in rows[name]["products"]}):
             some = [one for one in rows[name]["products"] if one.name == number_format and one.source == "a"]
             if some:
-                found.append(fit_products(gpu, number_format, some, {}))
-                floors.append(found[-1]["floor_us"])
-    products = {name: _median(one[name] for one in found) for name in SHARED_PRODUCTS}
+                fits.append(fit_products(gpu, number_format, some, {}))
+                floors.append(fits[-1]["floor_us"])
+    products = {name: _median(one[name] for one in fits) for name in SHARED_PRODUCTS}
     draft = SharedOperatorConstants(products, _median(floors), 1.5, {}, 1.0)
     bandwidth: dict[str, list[float]] = {}
     for name, gpu in gpus.items():

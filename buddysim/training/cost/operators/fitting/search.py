@@ -50,7 +50,7 @@ def fitted(
         return np.asarray(np.log(predict(named(values))) - logarithms)
 
     start = np.array([free[name].start for name in names])
-    found = least_squares(
+    solution = least_squares(
         away,
         start,
         bounds=([free[name].low for name in names], [free[name].high for name in names]),
@@ -60,4 +60,4 @@ def fitted(
         diff_step=1e-2,
         max_nfev=evaluations,
     )
-    return {name: round(value, DIGITS) for name, value in named(found.x).items()}
+    return {name: round(value, DIGITS) for name, value in named(solution.x).items()}

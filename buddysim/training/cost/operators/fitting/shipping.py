@@ -8,19 +8,19 @@ from buddysim.training.cost.operators.constants import SHARED, OperatorConstants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting.gpu import fit_gpu, fit_shared
 from buddysim.training.cost.operators.rows import FILES, MeasuredOperator, read_rows
-from buddysim.training.cost.operators.split import KEPT_GPUS
+from buddysim.training.cost.operators.split import UNSHARED_GPUS
 
 RowsByGpu = Mapping[str, Mapping[str, list[MeasuredOperator]]]
 
 
-def rows_by_gpu(wanted: Callable[[MeasuredOperator], bool]) -> RowsByGpu:
+def rows_by_gpu(requested: Callable[[MeasuredOperator], bool]) -> RowsByGpu:
     """Return the rows that ship by GPU and file."""
-    found: dict[str, dict[str, list[MeasuredOperator]]] = {}
+    by_gpu: dict[str, dict[str, list[MeasuredOperator]]] = {}
     for file in FILES:
         for row in read_rows(file):
-            if wanted(row):
-                found.setdefault(row.gpu, {name: [] for name in FILES})[file].append(row)
-    return dict(sorted(found.items()))
+            if requested(row):
+                by_gpu.setdefault(row.gpu, {name: [] for name in FILES})[file].append(row)
+    return dict(sorted(by_gpu.items()))
 
 
 def fit_all(
@@ -33,7 +33,7 @@ def fit_all(
     left_out : GPUs whose rows take no part
     """
     rows = {name: some for name, some in rows_by_gpu(lambda row: not row.checks).items() if name not in left_out}
-    seen = {name: gpus[name] for name in rows if name not in KEPT_GPUS}
+    seen = {name: gpus[name] for name in rows if name not in UNSHARED_GPUS}
     shared = fit_shared(seen, rows)
     return shared, {name: fit_gpu(gpus[name], some, shared) for name, some in rows.items()}
 
