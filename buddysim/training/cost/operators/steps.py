@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from buddysim.base.textfile import parse_toml
 from buddysim.machine.training import TrainingMachine
@@ -84,6 +85,7 @@ def iteration_constants() -> IterationConstants:
 
 def network_of_step(step: MeasuredStep) -> RecordedNetwork:
     """Return the record of a measured step."""
+    keys: dict[str, Any]
     if step.model == "bert-large":
         keys = dict(BERT_LARGE)
     elif step.model == "gpt3-xl":
