@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, software
-from buddysim.training.iteration.optimizer import find_optimizer
+from buddysim.training.optimizers import find_optimizer
 from buddysim.training.outcome import format_size
 from buddysim.training.schemes import accuracy
 

@@ -11,9 +11,12 @@ from buddysim.training.autograd.layout import Shape
 
 #: `recompute` is forward work that the backward pass repeats.
 Phase = Literal["setup", "forward", "recompute", "backward", "optimizer"]
-#: What a storage is for; `activation` is what autograd saves, `gathered` are weights put together from the shards of
-#: several GPUs, `bucket` is what gradients are reduced in, `temporary` the rest.
-Kind = Literal["parameter", "buffer", "input", "optimizer", "gradient", "activation", "gathered", "bucket", "temporary"]
+#: What a storage is for; `master` is an fp32 copy of a weight, `activation` is what autograd saves, `gathered` are
+#: weights put together from the shards of several GPUs, `bucket` is what gradients are reduced in, `temporary` is all
+#: else.
+Kind = Literal[
+    "parameter", "buffer", "input", "optimizer", "master", "gradient", "activation", "gathered", "bucket", "temporary"
+]
 #: Queue in which the GPU runs an operation; operations of one run in their order.
 Stream = Literal["compute", "gather", "reduce"]
 CollectiveKind = Literal["all_gather", "reduce_scatter", "all_reduce", "reduce", "broadcast"]

@@ -6,7 +6,7 @@ variable of a model's code holds memory exactly as it does in PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
@@ -59,10 +59,12 @@ class Tensor:
     node : of the graph, that returned it; None for leaves and where no gradient is needed
     output : which of the node's outputs it is
     grad : of leaves
+    after_accumulate : called when a leaf has its gradient (``register_post_accumulate_grad_hook``)
     """
 
     __slots__ = (
         "_accumulator",
+        "after_accumulate",
         "dtype",
         "grad",
         "is_view",
@@ -85,6 +87,7 @@ class Tensor:
         self.node: GraphNode | None = None
         self.output = 0
         self.grad: Tensor | None = None
+        self.after_accumulate: Callable[[Tensor], None] | None = None
         self._accumulator: ref[GraphNode] | None = None
 
     def __repr__(self) -> str:

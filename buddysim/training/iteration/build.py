@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.optimizer import Optimizer, find_optimizer
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Pass, Program, TensorKind
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
@@ -17,6 +16,7 @@ from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.stash_steps import StashSteps, link_ps
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.optimizers import Optimizer, find_optimizer
 
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
@@ -110,10 +110,13 @@ class _IterationBuilder:
             if layer.parameters:
                 byte_count = self.network.layer_parameter_bytes(layer.index)
                 self.weights[layer.index] = [self.builder.keep(layer, kind, byte_count) for kind in kinds]
-                width = byte_count // layer.parameters
-                state = 0 if self.optimizer is None else self.optimizer.state_bytes(layer.parameters, width)
-                if state:
+                if state := self._state_bytes(layer):
                     self.weights[layer.index].append(self.builder.keep(layer, "optimizer_state", state))
+
+    def _state_bytes(self, layer: Layer) -> int:
+        if isinstance(self.network, RecordedNetwork):
+            return self.network.layer_state_bytes(layer.index)
+        return 0 if self.optimizer is None else self.optimizer.state_bytes(layer.parameters)
 
     def _forward(self, layer: Layer) -> None:
         self.stash_steps.before_forward(layer)

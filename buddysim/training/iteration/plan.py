@@ -14,8 +14,8 @@ from buddysim.base.memory_pool import FITS, FitPolicy
 from buddysim.base.option import option_field
 from buddysim.base.signature import described
 from buddysim.training.iteration.allocators import POOL, Allocator
-from buddysim.training.iteration.optimizer import OPTIMIZERS
 from buddysim.training.iteration.stash import Stash
+from buddysim.training.optimizers import optimizer_names
 
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
@@ -118,7 +118,7 @@ class TrainingOptions:
         "other networks, if not given",
         None,
         metavar="NAME",
-        choices=lambda: OPTIMIZERS,
+        choices=optimizer_names,
     )
     pool_policy: FitPolicy = option_field(
         str, "rule by which the pool selects a free block", "best-fit", metavar="POLICY", choices=FITS

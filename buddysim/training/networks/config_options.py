@@ -52,6 +52,17 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
         group=_GROUP,
         choices=recipes.REGISTRY.names,
     )
+    optimizer_variant: str | None = option_field(
+        str,
+        "implementation of the optimizer: foreach, fused or for-loop of PyTorch's; bitsandbytes, paged or torchao of "
+        "quantised ones; the first one if not given",
+        None,
+        metavar="NAME",
+        group=_GROUP,
+    )
+    optimizer_in_backward: bool = option_field(
+        bool, "update each weight in the backward pass, once its gradient is there", False, group=_GROUP
+    )
     accumulation: int = option_field(
         int, "micro-steps of a batch each, whose gradients add up to one update", 1, metavar="N", group=_GROUP
     )

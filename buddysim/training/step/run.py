@@ -22,6 +22,7 @@ def record_step(
     batch: int,
     optimizer: str = "none",
     iterations: int = 1,
+    steady: bool = True,
 ) -> Tape:
     """Return the record of training iterations: model, optimizer and inputs in phase setup, then the iterations.
 
@@ -30,7 +31,8 @@ def record_step(
     options : what the configuration leaves open; their fields choose the parts of the step (`parts.parts_of`)
     recipe : number formats
     batch : samples of a micro-step
-    optimizer : name of an optimizer; its state is there before the first iteration
+    optimizer : name of an optimizer
+    steady : whether the optimizer's state is there before the first iteration; else its first update makes it
 
     Raises
     ------
@@ -38,7 +40,7 @@ def record_step(
         options that contradict the model or each other
     """
     with Tape(recipe.weights) as tape:
-        step = TrainingStep(tape, config, options, parts_of(options, recipe), batch, optimizer)
+        step = TrainingStep(tape, config, options, parts_of(options, recipe), batch, optimizer, steady)
         for _ in range(iterations):
             step.run()
     return compiled(tape, step.model.compiled_region) if options.compile else tape

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.autograd import Tape
 from buddysim.training.autograd.dtypes import int64
-from buddysim.training.autograd.optimizers import TracedOptimizer
 from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.optimizers import find_optimizer
+from buddysim.training.optimizers.traced import TracedOptimizer
 
 if TYPE_CHECKING:
     from buddysim.training.architectures.read_config import ReadConfig
@@ -26,6 +27,7 @@ class TrainingStep:
     parts : what options add, in the order in which they act
     batch : samples of a micro-step
     optimizer : name of an optimizer
+    steady : whether the optimizer's state is there before the first iteration
 
     Attributes
     ----------
@@ -42,9 +44,10 @@ class TrainingStep:
         parts: Sequence[StepPart],
         batch: int,
         optimizer: str,
+        steady: bool = True,
     ) -> None:
         self.tape, self.config, self.options, self.parts, self.batch = tape, config, options, tuple(parts), batch
-        self.micro_steps = options.accumulation
+        self.micro_steps, self.steady = options.accumulation, steady
         self.micro_step = self.iteration = 0
         self.model = config.architecture.model(config.keys, options)
         for part in self.parts:
@@ -53,9 +56,13 @@ class TrainingStep:
         parameters = [one for one in self.model.parameters() if one.requires_grad]
         for part in self.parts:
             parameters = list(part.optimized(self, parameters))
-        self.optimizer = TracedOptimizer(optimizer, parameters)
+        rule = find_optimizer(optimizer)
+        variant = rule.find_variant(options.optimizer_variant) if rule is not None else ""
+        self.optimizer = TracedOptimizer(rule, variant, parameters)
         for part in self.parts:
             part.optimizer_made(self)
+        if steady:
+            self.optimizer.make_state()
         self.inputs = {
             name: tape.input(one.shape, int64 if one.dtype == "int64" else tape.default_dtype, name)
             for name, one in self.model.input_shapes(batch).items()
@@ -87,8 +94,10 @@ class TrainingStep:
     def _run_micro_step(self) -> None:
         with self.tape.in_phase("forward"):
             with self._around(lambda part: part.forward(self)):
-                loss = self.model(**self.inputs)
-            root: Tensor = loss
+                loss: Tensor = self.model(**self.inputs)
+            if self.micro_steps > 1:
+                loss = loss / self.micro_steps  # the sum of the gradients is that of the mean over all samples
+            root = loss
             for part in self.parts:
                 root = part.loss(self, root)
         with self._around(lambda part: part.backward(self)):

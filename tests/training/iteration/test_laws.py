@@ -11,10 +11,10 @@ from buddysim.training import schemes
 from buddysim.training.driver import simulate_plan
 from buddysim.training.iteration import memory_usage, timeline
 from buddysim.training.iteration.allocators import POOL, LiveSetCounter, StaticGroups
-from buddysim.training.iteration.optimizer import OPTIMIZERS
 from buddysim.training.iteration.pinned import host_pinned
 from buddysim.training.iteration.plan import PREFETCHES, TrainingOptions
 from buddysim.training.iteration.schedule import operations
+from buddysim.training.optimizers import optimizer_names
 from buddysim.training.outcome import IterationOutcome
 from tests.reference.base.ref_pool import RefPool
 from tests.reference.training import ref_timeline
@@ -34,7 +34,7 @@ def outcomes(draw: st.DrawFn) -> IterationOutcome:
     tight = draw(st.booleans())
     options = TrainingOptions(
         prefetch=draw(st.sampled_from(PREFETCHES)),
-        optimizer=draw(st.sampled_from(list(OPTIMIZERS))),
+        optimizer=draw(st.sampled_from(list(optimizer_names()))),
         pool_policy=draw(st.sampled_from(["best-fit", "first-fit"])),
         memory_bytes=draw(st.integers(1, 200)) * 1024 if tight else None,
         extra={"buddy_ratio": draw(st.floats(1, 4)), "buddy_slowdown": draw(st.floats(0, 1))},

@@ -80,6 +80,13 @@ class RecordedNetwork(Network):
         """Bytes of all weights and biases, in their formats."""
         return sum(layer.weight_bytes for layer in self._recorded)
 
+    def layer_state_bytes(self, index: int) -> int:
+        """Bytes of the optimizer's state and masters, divided among layers by the bytes of their weights."""
+        state = sum(one.bytes for one in self.tape.storages if one.kind in ("optimizer", "master"))
+        before = sum(layer.weight_bytes for layer in self._recorded[:index])
+        total = max(1, self.parameter_bytes())
+        return state * (before + self._recorded[index].weight_bytes) // total - state * before // total
+
     def layer_work(self, index: int) -> tuple[OperationWork, ...]:
         """Work of a layer's forward operations."""
         return self._recorded[index].forward_work

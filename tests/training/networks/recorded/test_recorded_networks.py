@@ -7,12 +7,12 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes, simulate
 from buddysim.training.autograd.dtypes import float32
-from buddysim.training.autograd.optimizers import STATES
 from buddysim.training.cost import CostModel
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_bytes
+from buddysim.training.optimizers import optimizer_names
 from buddysim.training.result import TrainingResult
 
 from .small_model import BATCH, FEATURES, HIDDEN, TOKENS, WORDS, recorded
@@ -70,7 +70,7 @@ def test_what_layers_save_is_what_the_record_saves(network: RecordedNetwork) -> 
     assert saved_bytes(network, BATCH) == sum(storages[number].bytes for number in held)
 
 
-@pytest.mark.parametrize("optimizer", STATES)
+@pytest.mark.parametrize("optimizer", optimizer_names())
 def test_eager_lives_as_the_record_to_the_byte(optimizer: str) -> None:
     network = recorded(2, optimizer)
     result = simulate(network, BATCH, MACHINE, "eager", optimizer=optimizer)
@@ -80,7 +80,7 @@ def test_eager_lives_as_the_record_to_the_byte(optimizer: str) -> None:
     live = list(network.tape.live_bytes())
     assert set(levels) <= set(live)
     assert max(levels) == max(live)
-    state = STATES[optimizer] * network.parameter_bytes()
+    state = sum(one.bytes for one in network.tape.storages if one.kind == "optimizer")
     assert (
         sum(program.tensors[n].byte_count for n in program.resident if program.tensors[n].kind == "optimizer_state")
         == state
