@@ -80,8 +80,8 @@ def test_a_deferred_copy_that_a_later_step_waits_for_is_waited_for_there():
     assert defer(step, later, task)[2].until == 4
 
 
-def test_an_encoded_input_of_a_segment_without_recomputation_is_kept_encoded():
-    """The pool's backward step reads dY alone, so nothing runs again; its input is kept, as PyTorch keeps it."""
+def test_an_encoded_input_of_a_segment_without_recomputation_stays_encoded():
+    """The pool's backward step reads dY alone, so nothing runs again; its input stays encoded, as PyTorch holds it."""
     pool = Layer(1, "pool1", "avgpool", (0,), (250_000,), backward_reads=frozenset({"dy"}))
     network = Network("two", [Layer(0, "input", "input", (), (250_000,)), pool, chain("cc").layers[2]])
     cost = Cost()
