@@ -81,6 +81,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add what the screen shows, and the files to write."""
     parser.add_argument(
+        "--against",
+        metavar="FILE",
+        help="your own measurement of the step: a trace of PyTorch's profiler (.json, .json.gz) or a memory snapshot "
+        "(.pickle); print where the prediction is off, for a model's configuration",
+    )
+    parser.add_argument(
         "--timeline",
         metavar="FILE",
         help="file for streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a figure",
@@ -219,6 +225,12 @@ def run(args: argparse.Namespace) -> int:
         network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
     ).resolved()
     request = replace(request, machine=_machine(request, args))
+    if args.against is not None:
+        from buddysim.cli.against import print_comparison
+
+        check_outputs([None if args.json == "-" else args.json], _inputs(args, {}))
+        print_comparison(request, args.against, args.json)
+        return 0
     schemes = selected_schemes(args, recorded=request.load_network().recorded)
     scheme_options = _scheme_options(args, schemes)
     check_outputs(_outputs(args), _inputs(args, scheme_options))
@@ -394,7 +406,7 @@ def _outputs(args: argparse.Namespace) -> list[str | None]:
 
 def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list[str]:
     """Texts that may name a file that the simulation reads."""
-    named = [args.network, args.machine, args.calibration, *scheme_options.values()]
+    named = [args.network, args.machine, args.calibration, args.against, *scheme_options.values()]
     if args.dataset is not None and Path(args.dataset).is_dir():
         named += map(str, Path(args.dataset).iterdir())
     return [text for text in named if isinstance(text, str)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
 import hashlib
 import io
 import json
@@ -41,6 +42,7 @@ from tests.trace.builders import write_small
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "importers" / "accelsim" / "samples"
+AGAINST = ROOT / "tests" / "training" / "against" / "data"
 COSTS = ROOT / "buddysim" / "training" / "cost" / "data"
 
 Files = dict[str, bytes]
@@ -99,6 +101,13 @@ def _machine(name: str) -> dict[str, Any]:
 def _targets() -> dict[str, Any]:
     _printed("profile", _trace_path(), "-o", str(_folder() / "targets.toml"))
     return tomllib.loads((_folder() / "targets.toml").read_text())
+
+
+@functools.cache
+def _profiler_trace() -> Any:
+    """A few hundred events of PyTorch's profiler."""
+    content = json.loads(gzip.decompress((AGAINST / "llama_cpu.json.gz").read_bytes()))
+    return {**content, "traceEvents": content["traceEvents"][:200]}
 
 
 @functools.cache
@@ -464,6 +473,11 @@ def _types() -> tuple[FileType, ...]:
             "operator-graph",
             _tree(lambda: json.loads((ROOT / "traces" / "fashion-cnn.graph.json").read_text()), "x.json", json_of),
             (("networks", "show", "{}/x.json", "--batch", "4"), ("train", "{}/x.json", "--batch", "4")),
+        ),
+        FileType(
+            "profiler-trace",
+            _tree(_profiler_trace, "x.json", json_of),
+            (("train", str(AGAINST / "llama.json"), "--machine", "a100-40", "--batch", "3", "--against", "{}/x.json"),),
         ),
         FileType(
             "replay-result",
