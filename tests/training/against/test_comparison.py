@@ -103,11 +103,11 @@ NAMES = st.lists(st.sampled_from("abcdefgh"), max_size=40)
 def test_alignment_has_every_position_once_and_in_order(one: list[str], other: list[str]) -> None:
     pairs = list(aligned(one, other))
     assert [first_position for first_position, _ in pairs if first_position is not None] == list(range(len(one)))
-    assert [second_position for _, second_position in pairs if there is not None] == list(range(len(other)))
+    assert [second_position for _, second_position in pairs if second_position is not None] == list(range(len(other)))
     assert all(
         one[first_position] == other[second_position]
         for first_position, second_position in pairs
-        if first_position is not None and there is not None
+        if first_position is not None and second_position is not None
     )
 
 
@@ -116,7 +116,7 @@ def test_what_one_has_alone_is_found(names: list[int], data: st.DataObject) -> N
     removed = data.draw(st.integers(0, len(names) - 1))
     texts = [str(name) for name in names]
     pairs = list(aligned(texts, texts[:removed] + texts[removed + 1 :]))
-    assert [first_position for first_position, second_position in pairs if there is None] == [removed]
+    assert [first_position for first_position, second_position in pairs if second_position is None] == [removed]
 
 
 ARGUMENTS = ("--machine", "a100-40", "--batch", "3", "--sequence", "10", "--attention", "eager")
