@@ -102,7 +102,11 @@ def _call(node: GraphNode, buffer: list[Tensor | None]) -> list[Tensor | None]:
     tape.scope, tape.node = node.scope, node.name
     for hook in node.hooks or ():
         hook()
+    tape.running_node = node
     results = node.call(buffer)
+    tape.running_node = None
+    while tape.after_node:
+        tape.after_node.pop(0)()
     for position, edge in enumerate(node.edges):
         result = results[position]
         if edge is None:

@@ -18,7 +18,8 @@ Kind = Literal[
     "parameter", "buffer", "input", "optimizer", "master", "gradient", "activation", "gathered", "bucket", "temporary"
 ]
 #: Queue in which the GPU runs an operation; operations of one run in their order.
-Stream = Literal["compute", "gather", "reduce"]
+Stream = Literal["compute", "offload", "prefetch", "gather", "reduce"]
+Direction = Literal["offload", "prefetch"]
 CollectiveKind = Literal["all_gather", "reduce_scatter", "all_reduce", "reduce", "broadcast"]
 
 
@@ -63,6 +64,34 @@ class Collective(NamedTuple):
     kind: CollectiveKind
     bytes: int
     gpus: int
+
+
+class HostCopy(NamedTuple):
+    """A copy of a tensor to pinned host memory, or back.
+
+    Attributes
+    ----------
+    bytes : that cross the link
+    buffer : number of the host's memory in `Tape.host_buffers`
+    """
+
+    direction: Direction
+    bytes: int
+    buffer: int
+
+
+@dataclass(slots=True, eq=False)
+class HostBuffer:
+    """Pinned host memory from its allocation to its end.
+
+    Attributes
+    ----------
+    allocated, freed : index in the tape's events; `freed` is None while it lives
+    """
+
+    bytes: int
+    allocated: int
+    freed: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -115,6 +144,8 @@ class TracedOperation:
     views : operators without a kernel since the last operation: they cost the host time alone
     stream : an operation waits for all earlier ones that write what it reads, and for its stream; one of the name
         ``wait`` does nothing but wait, as an event does
+    after : indices of operations that it waits for besides (CUDA events)
+    copy : of what it moves over the host link
     collective : of communication between GPUs
     micro_step : of the iteration, from 0 on; 0 without accumulation
     times : how often it runs in an iteration, where equal micro-steps are recorded once
@@ -134,6 +165,8 @@ class TracedOperation:
     collective: Collective | None = None
     micro_step: int = 0
     times: int = 1
+    after: tuple[int, ...] = ()
+    copy: HostCopy | None = None
 
     @property
     def bytes_read(self) -> int:

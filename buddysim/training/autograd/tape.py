@@ -25,6 +25,8 @@ from buddysim.training.autograd.records import (
     Collective,
     Event,
     FreeEvent,
+    HostBuffer,
+    HostCopy,
     Kind,
     Operand,
     Phase,
@@ -38,6 +40,7 @@ from buddysim.training.autograd.tensor import Tensor, TensorStorage
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.autocast import Autocast
+    from buddysim.training.autograd.node import GraphNode
     from buddysim.training.autograd.replayed import OperatorCache
     from buddysim.training.autograd.saved_hooks import SavedTensorHooks
 
@@ -60,6 +63,9 @@ class Tape:
     saved_hooks : what is done to tensors that autograd saves; None: nothing
     operator_cache : what notes and gives back results of operators, in regions that are recomputed; None outside
     compiled : whether it is what compiled code does
+    host_buffers : pinned host memory, by number
+    running_node : of the backward pass
+    after_node : what is called once when that node has run
     after_backward : what is called once at the end of the backward pass that runs
     """
 
@@ -81,6 +87,9 @@ class Tape:
         self.saved_hooks: SavedTensorHooks | None = None
         self.operator_cache: OperatorCache | None = None
         self.compiled = False
+        self.host_buffers: list[HostBuffer] = []
+        self.running_node: GraphNode | None = None
+        self.after_node: list[Callable[[], None]] = []
         self.after_backward: list[Callable[[], None]] = []
         self._token: Token[Tape] | None = None
 
@@ -154,13 +163,15 @@ class Tape:
         flops: int = 0,
         stream: Stream = "compute",
         collective: Collective | None = None,
+        after: tuple[int, ...] = (),
+        copy: HostCopy | None = None,
     ) -> None:
         """Record an operation; it is the producer of what it writes, in place as well.
 
         Parameters
         ----------
         flops : of operations that aren't matrix products alone; those of `products` are added
-        stream, collective : see `TracedOperation`
+        stream, collective, after, copy : see `TracedOperation`
         """
         for product in products:
             flops += product.flops
@@ -183,6 +194,8 @@ class Tape:
             collective,
             self.micro_step,
             self.times,
+            after,
+            copy,
         )
         self.views = 0
         self.operations.append(operation)
