@@ -42,6 +42,22 @@ class _Holder:
         self.tensor: Tensor | None = None
 
 
+class _PackedInput:
+    """An argument of a region that hooks packed; its place in the graph isn't."""
+
+    __slots__ = ("content", "node", "output")
+
+    def __init__(self, content: Any, argument: Tensor) -> None:
+        self.content, self.node, self.output = content, argument.node, argument.output
+
+    def unpack(self) -> Tensor:
+        """Return the argument, as autograd unpacks it."""
+        tensor: Tensor = unpacked(self.content)
+        tensor = tensor.detach()
+        tensor.requires_grad, tensor.node, tensor.output = True, self.node, self.output
+        return tensor
+
+
 class CheckpointedRegion(SavedTensorHooks):
     """Calls whose saved tensors are computed again; each but the first takes the result of the one before.
 
@@ -104,7 +120,8 @@ class CheckpointedRegion(SavedTensorHooks):
                     argument.producer, tape.scope, len(tape.operations) - 1,
                 )
             )  # fmt: skip
-        return packed(tape, argument, False)
+        content = packed(tape, argument, False)
+        return content if content is argument else _PackedInput(content, argument)
 
     def _enter(self, stack: ExitStack, hooks: SavedTensorHooks, cache: OperatorCache) -> None:
         stack.enter_context(saving_with(self.tape, hooks))
@@ -117,7 +134,7 @@ class CheckpointedRegion(SavedTensorHooks):
 
     def _run_again(self) -> None:
         tape = self.tape
-        args = [unpacked(one) for one in self.inputs]
+        args = [one.unpack() if isinstance(one, _PackedInput) else one for one in self.inputs]
         scope, node, grad_enabled = tape.scope, tape.node, tape.grad_enabled
         tape.node, tape.grad_enabled = "", True
         try:

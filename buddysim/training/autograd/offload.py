@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from buddysim.training.autograd.dtypes import DType
+from buddysim.training.autograd.layout import Shape, is_dense
 from buddysim.training.autograd.records import Direction, HostBuffer, HostCopy
 from buddysim.training.autograd.saved_hooks import SavedTensorHooks
 from buddysim.training.autograd.tensor import Tensor
@@ -48,8 +50,9 @@ class _Offloaded(NamedTuple):
     """A tensor in host memory: its layout, its buffer."""
 
     number: int
-    like: tuple[tuple[int, ...], tuple[int, ...]]
-    dtype: object
+    shape: Shape
+    strides: Shape | None
+    dtype: DType
     buffer: int
 
 
@@ -84,7 +87,7 @@ class OffloadedTensors(SavedTensorHooks):
         copied = self._copy("offload", tensor, size, buffer, behind)
         if self.settings.streams:
             self.leaving[self.count] = tensor.detach(), copied
-        return _Offloaded(self.count, (tensor.shape, tensor.strides), tensor.dtype, buffer)
+        return _Offloaded(self.count, tensor.shape, _dense(tensor), tensor.dtype, buffer)
 
     def unpack(self, packed: Tensor | _Offloaded) -> Tensor:
         if isinstance(packed, Tensor):
@@ -96,8 +99,7 @@ class OffloadedTensors(SavedTensorHooks):
             tensor = self.leaving[packed.number][0]
             self._behind_node(packed.number, None, 0)
             return tensor
-        shape, strides = packed.like
-        tensor = tape.empty(shape, packed.dtype, "prefetch", _dense(shape, strides), kind="activation")  # type: ignore[arg-type]
+        tensor = tape.empty(packed.shape, packed.dtype, "prefetch", packed.strides, kind="activation")
         copied = self._copy("prefetch", tensor, buffer.bytes, packed.buffer, ())
         buffer.freed = len(tape.events)
         if self.settings.streams:
@@ -114,15 +116,20 @@ class OffloadedTensors(SavedTensorHooks):
 
     def _last_computation(self, before: bool) -> tuple[int, ...]:
         """The computation that a copy follows: of what is saved before an operation runs, the one before."""
-        operations = self.tape.operations
-        indices = [one.index for one in operations[-2:] if one.stream == "compute"]
-        return tuple(indices[-1:])
+        skipped = before
+        for operation in reversed(self.tape.operations):
+            if operation.stream == "compute" and operation.name != "wait":
+                if not skipped:
+                    return (operation.index,)
+                skipped = False
+        return ()
 
     def _copy(self, direction: Direction, tensor: Tensor, size: int, buffer: int, after: tuple[int, ...]) -> int:
         """Record a copy; return its operation's index."""
         tape, streams = self.tape, self.settings.streams
         moved = HostCopy(direction, size, buffer)
-        reads, writes = ((tensor,), ()) if direction == "offload" else ((), (tensor,))
+        reads = (tensor,) if direction == "offload" else ()
+        writes = () if direction == "offload" else (tensor,)
         if not streams:
             tape.launch(direction, reads, writes, copy=moved)
             return len(tape.operations) - 1
@@ -172,8 +179,6 @@ class OffloadedTensors(SavedTensorHooks):
         self.node = None
 
 
-def _dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The layout that `empty_like` gives: that of a dense tensor, else the contiguous one."""
-    from buddysim.training.autograd.layout import is_dense
-
-    return strides if is_dense(shape, strides) else None
+def _dense(tensor: Tensor) -> Shape | None:
+    """The layout that ``empty_like`` gives: that of a dense tensor, else the contiguous one."""
+    return tensor.strides if is_dense(tensor.shape, tensor.strides) else None

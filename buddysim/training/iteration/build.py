@@ -29,7 +29,7 @@ def build(
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     if plan.as_recorded:
         assert isinstance(network, RecordedNetwork)
-        return replace(recorded_program(network, cost), shared=link.shared_fractions)
+        return replace(recorded_program(network, cost, link), shared=link.shared_fractions)
     network = network.in_place_only(plan.in_place)
     program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
     program = replace(program, shared=link.shared_fractions)

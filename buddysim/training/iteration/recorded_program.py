@@ -1,7 +1,7 @@
 """The program of a recorded step as PyTorch runs it: a step for each operation, allocations and frees in their order.
 
 Where an allocation precedes a free between two operations, both lie in a step of no operation and no time. So the bytes
-allocated in each step are those that live, and the peak is the record's to the byte.
+allocated in each step are those that live, and the peak is the record's to the byte. Operations of other streams are tasks (`recorded_tasks`).
 """
 
 from __future__ import annotations
@@ -12,18 +12,25 @@ from buddysim.training.autograd.records import AllocationEvent, FreeEvent, Stora
 from buddysim.training.cost.operators.host import LaunchQueue
 from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
+from buddysim.training.iteration.recorded_tasks import RecordedTasks
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.recorded.work import work_of
 
 if TYPE_CHECKING:
+    from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.cost import CostModel
 
-_PASSES: dict[str, Pass] = {"forward": "forward", "backward": "backward", "optimizer": "update"}
+_PASSES: dict[str, Pass] = {
+    "forward": "forward",
+    "recompute": "recompute",
+    "backward": "backward",
+    "optimizer": "update",
+}
 
 
-def recorded_program(network: RecordedNetwork, cost: CostModel) -> Program:
-    """Return the program of a recorded network."""
-    return _ProgramOfRecord(network, cost).program()
+def recorded_program(network: RecordedNetwork, cost: CostModel, link: HostLinkConfig) -> Program:
+    """Return the program of a recorded network, on a link with the rates of `link`."""
+    return _ProgramOfRecord(network, cost, link).program()
 
 
 class _Draft:
@@ -37,8 +44,9 @@ class _Draft:
 
 
 class _ProgramOfRecord:
-    def __init__(self, network: RecordedNetwork, cost: CostModel) -> None:
+    def __init__(self, network: RecordedNetwork, cost: CostModel, link: HostLinkConfig) -> None:
         self.network, self.cost = network, cost
+        self.tasks = RecordedTasks(network.tape, link)
         self.layer_of = {one.index: run.index + 1 for run in network.runs for one in run.operations}
         self.kinds = kinds_of_storages(network.tape)
         self.tensors: list[ProgramTensor] = []
@@ -62,12 +70,16 @@ class _ProgramOfRecord:
         if self.allocated or not self.steps:
             self._step(0, "update", 0)
         layers = self.network.layers
+        launched: dict[int, list[int]] = {}
+        for number, task in enumerate(self.tasks.tasks):
+            launched.setdefault(task.launch, []).append(number)
         steps = (
-            Step(index, one.layer, one.pass_, one.compute_ps, layers[one.layer].part, 0, (), one.allocate,
-                 tuple(one.release))
+            Step(index, one.layer, one.pass_, one.compute_ps, layers[one.layer].part, 0,
+                 tuple(launched.get(index, ())), one.allocate, tuple(one.release))
             for index, one in enumerate(self.steps)
         )  # fmt: skip
-        return Program(tuple(steps), tuple(self.tensors), (), tuple(self.resident))
+        tasks = tuple(self.tasks.queued(len(self.steps)))
+        return Program(tuple(steps), tuple(self.tensors), tasks, tuple(self.resident))
 
     def _tensor(self, record: StorageRecord) -> int:
         number = len(self.tensors)
@@ -78,6 +90,15 @@ class _ProgramOfRecord:
     def _operation(self, operation: TracedOperation) -> None:
         last = self.steps[-1].layer if self.steps else 0
         layer = self.layer_of.get(operation.index, last)
+        if operation.stream != "compute" or operation.copy is not None or operation.name == "wait":
+            if not self.steps:
+                self._step(layer, _PASSES[operation.phase], 0)
+            if operation.name == "wait":
+                self.tasks.waits(operation, len(self.steps) - 1)
+            else:
+                self.tasks.add(operation, layer, len(self.steps) - 1, blocking=operation.stream == "compute")
+            return
+        self.tasks.computes(operation, len(self.steps))
         work, times = work_of(operation, self.network.tape.compiled), operation.times
         spent = self.queue.launch(times * self.cost.launch_ps(work), times * self.cost.operation_ps(work))
         self._step(layer, _PASSES[operation.phase], spent)

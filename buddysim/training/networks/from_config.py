@@ -19,11 +19,13 @@ from buddysim.training import recipes
 from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.read_config import ReadConfig, read_config
 from buddysim.training.autograd import Tape
+from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.networks.config_options import ConfigOptions
 from buddysim.training.networks.graph import Layer, Network, Value
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.recipes import Recipe
+from buddysim.training.saving.rules import SavingRules
 from buddysim.training.step import record_step
 
 _RECIPES: Mapping[str | None, str] = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", None: "fp32"}
@@ -104,11 +106,12 @@ class ConfigNetwork(Network):
             self._at = batch, optimizer, self._recorded(batch, optimizer)
         return self._at[2]
 
-    def _recorded(self, batch: int, optimizer: str) -> RecordedNetwork:
-        tape = record_step(self.config, self.config_options, self.recipe, batch, optimizer)
+    def _recorded(self, batch: int, optimizer: str, saving: SavingRules | None = None) -> RecordedNetwork:
+        tape = record_step(self.config, self.config_options, self.recipe, batch, optimizer, saving=saving)
         return network_from_tape(
             tape, self.name, batch, self.precision, self.source, self.description,
             options=self.options, parameter_shapes=self.parameter_shapes(),
+            blocks=len(list(blocks_of(self.model))), record_with=lambda rules: self._recorded(batch, optimizer, rules),
         )  # fmt: skip
 
 

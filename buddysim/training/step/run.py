@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.autograd import Tape
 from buddysim.training.autograd.compiled import compiled
+from buddysim.training.saving.saving_part import SavingPart
 from buddysim.training.step.parts import parts_of
 from buddysim.training.step.training_step import TrainingStep
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from buddysim.training.architectures.read_config import ReadConfig
     from buddysim.training.networks.config_options import ConfigOptions
     from buddysim.training.recipes import Recipe
+    from buddysim.training.saving.rules import SavingRules
 
 
 def record_step(
@@ -23,6 +25,7 @@ def record_step(
     optimizer: str = "none",
     iterations: int = 1,
     steady: bool = True,
+    saving: SavingRules | None = None,
 ) -> Tape:
     """Return the record of training iterations: model, optimizer and inputs in phase setup, then the iterations.
 
@@ -33,14 +36,16 @@ def record_step(
     batch : samples of a micro-step
     optimizer : name of an optimizer
     steady : whether the optimizer's state is there before the first iteration; else its first update makes it
+    saving : what is done with what autograd saves; None: it stays
 
     Raises
     ------
     BuddysimError
         options that contradict the model or each other
     """
+    parts = [*parts_of(options, recipe), *([] if saving is None else [SavingPart(saving)])]
     with Tape(recipe.weights) as tape:
-        step = TrainingStep(tape, config, options, parts_of(options, recipe), batch, optimizer, steady)
+        step = TrainingStep(tape, config, options, parts, batch, optimizer, steady)
         for _ in range(iterations):
             step.run()
     return compiled(tape, step.model.compiled_region) if options.compile else tape

@@ -17,7 +17,7 @@ from buddysim.training.autograd.records import AllocationEvent, FreeEvent, Stora
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.graph import Shape
 from buddysim.training.networks.recorded.layer import KIND, RecordedLayer
-from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.networks.recorded.network import RecordedNetwork, RecordWith
 from buddysim.training.networks.recorded.runs import Run, runs_of
 from buddysim.training.networks.recorded.work import work_of
 
@@ -34,6 +34,8 @@ def network_from_tape(
     description: str = "",
     options: Mapping[str, Any] | None = None,
     parameter_shapes: Mapping[str, Shape] | None = None,
+    blocks: int = 0,
+    record_with: RecordWith | None = None,
 ) -> RecordedNetwork:
     """Return the network of a tape with one training step.
 
@@ -44,6 +46,7 @@ def network_from_tape(
     precision : number format of its matrix products
     options : what the model's configuration leaves open, for provenance
     parameter_shapes : shape of each weight, by its name in the state dict
+    blocks, record_with : see `RecordedNetwork`
     """
     runs = runs_of(tape)
     uses = _Uses.of(tape, runs)
@@ -54,6 +57,7 @@ def network_from_tape(
     return RecordedNetwork(
         name, layers, source, description,
         tape=tape, runs=runs, batch=batch, precision=precision, options=options, parameter_shapes=parameter_shapes,
+        blocks=blocks, record_with=record_with,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ it differentiates: of its module's runs the last one that lies not behind the ru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from buddysim.training.autograd.records import TracedOperation
@@ -22,6 +22,7 @@ class Run:
     ----------
     name : the module's name, with a number from its second run on
     forward, backward : of the first micro-step
+    recomputed : forward operations that the backward pass repeats
     later : of the other micro-steps
     """
 
@@ -30,12 +31,13 @@ class Run:
     name: str
     forward: list[TracedOperation] = field(default_factory=list)
     backward: list[TracedOperation] = field(default_factory=list)
+    recomputed: list[TracedOperation] = field(default_factory=list)
     later: list[TracedOperation] = field(default_factory=list)
 
     @property
     def operations(self) -> list[TracedOperation]:
         """All operations, of all micro-steps."""
-        return [*self.forward, *self.backward, *self.later]
+        return [*self.forward, *self.recomputed, *self.backward, *self.later]
 
 
 def runs_of(tape: Tape) -> list[Run]:
@@ -73,4 +75,20 @@ def _runs_of(operations: Sequence[TracedOperation]) -> list[Run]:
             if candidates:
                 reached = candidates[-1]
             runs[reached].backward.append(operation)
+    _assign_recomputed(operations, runs, of_scope)
     return runs
+
+
+def _assign_recomputed(
+    operations: Sequence[TracedOperation], runs: Sequence[Run], of_scope: Mapping[str, Sequence[Run]]
+) -> None:
+    """Give repeated operations to the runs of their modules: within a module with several, in their order."""
+    reached = 0
+    for operation in operations:
+        if operation.phase == "backward":
+            reached = 0
+        elif operation.phase == "recompute" and operation.scope in of_scope:
+            candidates = of_scope[operation.scope]
+            run = next((one for one in candidates if one.index >= reached), candidates[-1])
+            reached = run.index
+            runs[run.index].recomputed.append(operation)

@@ -1,0 +1,26 @@
+"""What a recorded step does with what autograd saves: keep it, compute it again, offload it.
+
+The rules are plain data: a scheme makes them, a plan holds them, and the model of a configuration is recorded with them
+(`SavingPart`). Blocks are numbered in the order of `autograd.blocks.blocks_of`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from buddysim.training.saving.checkpoint_rule import CheckpointRule
+from buddysim.training.saving.offload_rule import OffloadRule
+
+
+@dataclass(frozen=True)
+class SavingRules:
+    """Rules of one step; what no rule names stays on the GPU.
+
+    Attributes
+    ----------
+    checkpoints : blocks that are computed again; no block is in two
+    offload : what autograd saves outside of such blocks, and their inputs; None: it stays
+    """
+
+    checkpoints: tuple[CheckpointRule, ...] = ()
+    offload: OffloadRule | None = None
