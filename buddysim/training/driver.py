@@ -91,8 +91,9 @@ def simulate_plan(
     program: Program | None = None,
 ) -> IterationOutcome:  # fmt: skip
     """The iteration that a scheme planned; `program` is what `build` makes of the plan, where that is at hand."""
+    recorded = plan.recorded(network)
     if program is None:
-        program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
+        program = build(recorded, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
     placement, failure = allocate_tensors(program, plan, machine, options)
     timed = schedule(placement.program)
     if timed.time_ps > _LONGEST_PS:
@@ -100,7 +101,7 @@ def simulate_plan(
         raise BuddysimError(f"batch {batch}: an iteration takes {days:.0f} days: expected a smaller one")
     pinned, _ = host_pinned(placement.program)
     return IterationOutcome(
-        plan.scheme, network.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
+        plan.scheme, recorded.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
         capacity_bytes(plan, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
         _reference_bytes(network, batch, cost, plan, link_rate(machine, options.link)),
     )  # fmt: skip

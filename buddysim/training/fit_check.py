@@ -99,7 +99,7 @@ class FitChecks:
     def _planned(self, batch: int) -> tuple[Plan, Program]:
         """The scheme's decisions for a batch, and the iteration that they describe."""
         plan, link = self.plan(batch), link_rate(self.machine, self.options.link)
-        return plan, build(self.network_at(batch), batch, self.cost, plan, link, self.options.optimizer)
+        return plan, build(plan.recorded(self.network_at(batch)), batch, self.cost, plan, link, self.options.optimizer)
 
     def _tried(self, batch: int) -> FitCheck:
         plan, program = self.planned(batch)

@@ -2,9 +2,9 @@
 
 (``torchtune/training/_activation_offloading.py``.) When autograd saves a tensor, it is copied out on a stream of its
 own, behind all computations so far. The last few are held on the GPU: those before them are given up once the
-computations wait for their copies. A tensor is copied back when its node runs, and the node waits for it. It lives until
-the next node that reads an offloaded tensor has run, and the stream of copies then waits for that node. So a copy back
-overlaps with one node at most. Without streams, copies run between the computations.
+computations wait for their copies. A tensor is copied back when its node runs, and the node waits for it. It lives
+until the next node that reads an offloaded tensor has run, and the stream of copies then waits for that node. So a copy
+back overlaps with one node at most. Without streams, copies run between the computations.
 
 Weights are never offloaded, nor views of them: torchtune's test, which looks at the tensor alone, would offload the
 transposed weight that a product saves (TRL's version of the class looks at storages too).

@@ -19,6 +19,8 @@ from buddysim.training.optimizers import optimizer_names
 
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
+    from buddysim.training.networks.graph import Network
+    from buddysim.training.saving.rules import SavingRules
 
 Prefetch = Literal["vdnn", "just-in-time", "on-demand"]
 PREFETCHES: tuple[Prefetch, ...] = ("vdnn", "just-in-time", "on-demand")
@@ -40,6 +42,8 @@ class Plan:
     overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True step by step
     as_recorded : steps, allocations and frees are those of the network's record, operation by operation
+    saving : how the network's step is recorded for this plan: what is computed again or offloaded, block by block;
+        None: as it is
     unlimited : the GPU has enough memory (the oracle)
     allocator : assigns addresses to tensors
     in_place : the layers that run in place, among `Layer.in_place`; None: all of them. If set, owners of feature maps
@@ -69,6 +73,7 @@ class Plan:
     overlap: bool = True
     layerwise: bool = True
     as_recorded: bool = False
+    saving: SavingRules | None = None
     unlimited: bool = False
     allocator: Allocator = POOL
     in_place: frozenset[int] | None = None
@@ -84,6 +89,16 @@ class Plan:
     nothing_to_do: str = ""
     notes: tuple[str, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
+
+    def recorded(self, network: Network) -> Network:
+        """Return a network as the plan records it: itself, without rules of saving."""
+        if self.saving is None:
+            return network
+        record_with = getattr(network, "record_with", None)
+        if record_with is None:
+            raise ValueError(f"{network.name} can't be recorded again: expected a plan without rules of saving")
+        again: Network = record_with(self.saving)
+        return again
 
 
 def _precisions() -> Iterable[str]:

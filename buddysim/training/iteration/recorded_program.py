@@ -1,7 +1,8 @@
 """The program of a recorded step as PyTorch runs it: a step for each operation, allocations and frees in their order.
 
 Where an allocation precedes a free between two operations, both lie in a step of no operation and no time. So the bytes
-allocated in each step are those that live, and the peak is the record's to the byte. Operations of other streams are tasks (`recorded_tasks`).
+allocated in each step are those that live, and the peak is the record's to the byte. Operations of other streams are
+tasks (`recorded_tasks`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Tasks of a recorded step: its operations of other streams than the one that computes, with what they wait for.
 
 A task starts behind the last computation that it waits for, at the end of that one's step, and behind the tasks before
-it in its stream. The step before the first computation that waits for it ends with it. A tensor that is copied back is
-allocated where the record allocates it, as the host runs ahead of the GPU.
+it in its stream. The step before the first computation that waits for it ends with it. The host runs ahead of the GPU:
+so a copy back may start long before the computation in front of which the host issues it, where it waits for nothing. A
+tensor that is copied back is allocated where the record allocates it.
 """
 
 from __future__ import annotations
@@ -68,16 +69,17 @@ class RecordedTasks:
                 task.until = max(step, task.launch)
 
     def add(self, operation: TracedOperation, layer: int, step: int, *, blocking: bool = False) -> None:
-        """Add a task, issued while `step` is the last one.
+        """Add a task that the host issues behind a step.
 
         Parameters
         ----------
         blocking : the computations wait for it at once
         """
         stream: Stream = operation.copy.direction if operation.copy is not None else operation.stream  # type: ignore[assignment]
-        behind = [self.step_of[one] for one in operation.after if one in self.step_of]
-        launch = max([*behind, self._last.get(stream, 0)]) if behind and not blocking else step
         after = self._tasks_before(operation)
+        behind = [self.step_of[one] for one in operation.after if one in self.step_of]
+        earliest = max([self._last.get(stream, 0), *behind, *(self.tasks[one].launch for one in after)])
+        launch = step if blocking else earliest
         number = len(self.tasks)
         self.tasks.append(_Task(operation, stream, launch, layer, after, step if blocking else None))
         self.number[operation.index], self._last[stream] = number, launch

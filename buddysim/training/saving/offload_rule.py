@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from buddysim.training.autograd.offload import OffloadSettings
 
@@ -23,7 +23,7 @@ class OffloadRule:
     first, last : numbers of the blocks, both inclusive, whose tensors are offloaded; None: no limit
     """
 
-    settings: OffloadSettings = OffloadSettings()
+    settings: OffloadSettings = field(default_factory=OffloadSettings)
     modules: tuple[str, ...] = ()
     first: int | None = None
     last: int | None = None
