@@ -43,7 +43,7 @@ class _Holder:
 
 
 class _PackedInput:
-    """An argument of a region that hooks packed; its place in the graph isn't."""
+    """An argument of a region that hooks packed, with its position in the graph."""
 
     __slots__ = ("content", "node", "output")
 

@@ -36,7 +36,7 @@ class OffloadSettings:
 
     Attributes
     ----------
-    streams : of copies: 0: they run between the computations; 1: both directions take turns; 2: each its own
+    streams : of copies: 0: they run between the computations; 1: both directions share one; 2: each its own
     stash : offloaded tensors that the GPU holds until a later one is offloaded
     min_bytes : smaller tensors stay
     """

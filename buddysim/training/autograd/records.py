@@ -144,7 +144,7 @@ class TracedOperation:
     views : operators without a kernel since the last operation: they cost the host time alone
     stream : an operation waits for all earlier ones that write what it reads, and for its stream; one of the name
         ``wait`` does nothing but wait, as an event does
-    after : indices of operations that it waits for besides (CUDA events)
+    after : indices of operations that it waits for in addition (CUDA events)
     copy : of what it moves over the host link
     collective : of communication between GPUs
     micro_step : of the iteration, from 0 on; 0 without accumulation

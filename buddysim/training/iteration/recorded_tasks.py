@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
 
 #: Pinned memory comes in powers of two bytes (``aten/src/ATen/core/CachingHostAllocator.h``).
-_LEAST_PINNED = 512
+_MIN_PINNED = 512
 
 
 def pinned_size(byte_count: int) -> int:
     """Return the pinned memory that a buffer takes."""
-    return max(_LEAST_PINNED, 1 << (byte_count - 1).bit_length())
+    return max(_MIN_PINNED, 1 << (byte_count - 1).bit_length())
 
 
 @dataclass

@@ -35,15 +35,15 @@ CASES = {
     "recomputed as one": (SavingRules((CheckpointRule(0, 1, together=2),)), "1 GB/s", 80),
     # f1 0-10, c1 10-14, f2 14-24, c2 24-28, p2 28-32, b2 32-52, p1 52-56, b1 56-76
     "offloaded without a stream": (offload(0), "1 GB/s", 76),
-    # f1 0-10, c1 10-14 beside f2 10-20, c2 20-24 beside b2 20-40 (still there), p1 24-28, b1 40-60
+    # f1 0-10, c1 10-14 next to f2 10-20, c2 20-24 beside b2 20-40 (still there), p1 24-28, b1 40-60
     "offloaded on one stream": (offload(1), "1 GB/s", 60),
     # f1 0-10, f2 10-20, c1 10-50 is waited for, b2 50-70, c2 50-90 is waited for, p1 90-130, b1 130-150
     "offloaded on one slow stream": (offload(1), "100 MB/s", 150),
-    # the same, but p1 50-90 beside c2: b1 90-110
+    # the same, but p1 50-90 next to c2: b1 90-110
     "offloaded on two slow streams": (offload(2), "100 MB/s", 110),
     # f1 0-10, f2 10-20, b2 20-40, c1 10-50 and c2 50-90 are waited for, p1 90-130, b1 130-150
     "offloaded on one slow stream, all held": (offload(1, stash=5), "100 MB/s", 150),
-    # f1 f2 0-20 beside the copy of the second block's input (1 us), still there; r2 20-30, b2 30-50, r1 50-60, b1 60-80
+    # f1 f2 0-20 next to the copy of the second block's input (1 us), still there; r2 20-30, b2 30-50, r1 50-60, b1 60-80
     "recomputed, inputs offloaded": (
         SavingRules((CheckpointRule(0, 1),), OffloadRule(OffloadSettings(1, 1))), "1 GB/s", 80,
     ),
