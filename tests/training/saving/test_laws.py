@@ -64,7 +64,8 @@ def test_what_is_offloaded_is_fetched_unless_it_is_still_there(step: tuple[list[
     copies = [one.copy for one in tape.operations if one.copy is not None]
     out = [one.buffer for one in copies if one.direction == "offload"]
     back = [one.buffer for one in copies if one.direction == "prefetch"]
-    assert out == sorted(set(out)) and len(back) == len(set(back))
+    assert out == sorted(set(out))
+    assert len(back) == len(set(back))
     assert set(back) <= set(out)
     stash = rules.offload.settings.stash if rules.offload is not None and rules.offload.settings.streams else 0
     assert len(out) - len(back) <= stash

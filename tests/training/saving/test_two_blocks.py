@@ -43,7 +43,7 @@ CASES = {
     "offloaded on two slow streams": (offload(2), "100 MB/s", 110),
     # f1 0-10, f2 10-20, b2 20-40, c1 10-50 and c2 50-90 are waited for, p1 90-130, b1 130-150
     "offloaded on one slow stream, all held": (offload(1, stash=5), "100 MB/s", 150),
-    # f1 f2 0-20 next to the copy of the second block's input (1 us), still there; r2 20-30, b2 30-50, r1 50-60, b1 60-80
+    # f1 f2 0-20, the second's input copied next to f2 and still there; r2 20-30, b2 30-50, r1 50-60, b1 60-80
     "recomputed, inputs offloaded": (
         SavingRules((CheckpointRule(0, 1),), OffloadRule(OffloadSettings(1, 1))), "1 GB/s", 80,
     ),
