@@ -11,15 +11,19 @@ from buddysim.training.autograd import Module, Parameter, Tape, Tensor
 from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.autograd.function import Function
 from buddysim.training.autograd.offload import OffloadedTensors
+from buddysim.training.autograd.records import Product
 from buddysim.training.autograd.saved_hooks import saving_with
+from buddysim.training.cost.operators.host import HOST
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import IterationSchedule, schedule
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.saving.checkpointed_blocks import checkpoint_blocks
 from buddysim.training.saving.rules import SavingRules
 
-#: Elements have 4 bytes, of which a link of 1 GB/s copies one in 4 ns; operations of n thousand FLOPs take n ns.
+#: An operation of products with n rows takes n ns.
 NANOSECOND = 1000
+#: From the launch of the first operation to its start, as on a GPU (`cost.operators.host`), in ps.
+LAUNCH_PS = round(HOST.launch_us * 10**6)
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class _Work(Function):
         tape = x.tape
         saved = tape.empty((numbers.saved // 4,), x.dtype, "work")
         result = tape.empty((numbers.result // 4,), x.dtype, "work")
-        tape.launch("work", (x,), (saved, result), flops=numbers.forward * NANOSECOND)
+        tape.launch("work", (x,), (saved, result), (Product(numbers.forward, 1, 1, 1),))
         self.save_for_backward(saved)
         return result
 
@@ -46,7 +50,7 @@ class _Work(Function):
         result = self.tape.empty(shape, dtype, "work_backward")
         numbers = NUMBERS[self.scope]
         reads = (gradient, *self.saved)
-        self.tape.launch("work_backward", reads, (result,), flops=numbers.backward * NANOSECOND)
+        self.tape.launch("work_backward", reads, (result,), (Product(numbers.backward, 1, 1, 1),))
         return (result,)
 
 
@@ -78,10 +82,13 @@ class _Stack(Module):
 
 
 class _Cost:
-    """Times of operations: a picosecond for a FLOP."""
+    """Times of operations, which the host launches in no time."""
 
     def operation_ps(self, work: Any) -> int:
-        return int(work.flops)
+        return sum(NANOSECOND * rows for rows, *_ in work.products)
+
+    def launch_ps(self, work: Any) -> int:
+        return 0
 
 
 def recorded(blocks: Sequence[Numbers], rules: SavingRules) -> Tape:
