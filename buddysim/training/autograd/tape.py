@@ -154,6 +154,28 @@ class Tape:
             record.freed = len(self.events)
             self.events.append(FreeEvent(record.number, record.bytes))
 
+    def made_before(self, records: Sequence[StorageRecord]) -> None:
+        """Note that storages were there before the first step, where only a step shows which, and how large."""
+        numbers = {one.number for one in records}
+        moved: list[Event] = [AllocationEvent(one.number, one.bytes) for one in records]
+        rest = [one for one in self.events if not (isinstance(one, AllocationEvent) and one.storage in numbers)]
+        begin = next(
+            (
+                number
+                for number, one in enumerate(rest)
+                if not (isinstance(one, AllocationEvent) and self.storages[one.storage].phase == "setup")
+            ),
+            len(rest),
+        )
+        for record in records:
+            record.phase, record.scope = "setup", ""
+        self.events[:] = [*rest[:begin], *moved, *rest[begin:]]
+        for number, event in enumerate(self.events):
+            if isinstance(event, AllocationEvent):
+                self.storages[event.storage].allocated = number
+            elif isinstance(event, FreeEvent):
+                self.storages[event.storage].freed = number
+
     def launch(
         self,
         name: str,

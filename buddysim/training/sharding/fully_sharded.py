@@ -71,7 +71,7 @@ class FullySharded:
         self.tape, self.policy = tape, policy
         self.last_gather: Tensor | None = None
         self.reduced: list[Tensor] = []
-        self.order: list[_Group] = []
+        self.order: list[ShardedGroup] = []
         self.is_ending = False
         model.name_scopes()
         rest = {id(one): one for one in model.parameters()}
@@ -80,8 +80,8 @@ class FullySharded:
             for _, block in blocks_of(model)
         ]
         owners = owners_of(model)
-        groups = [_Group(self, block, self._divided(parameters, owners)) for block, parameters in of_block]
-        root = _Group(self, model, self._divided(list(rest.values()), owners), is_root=True)
+        groups = [ShardedGroup(self, block, self._divided(parameters, owners)) for block, parameters in of_block]
+        root = ShardedGroup(self, model, self._divided(list(rest.values()), owners), is_root=True)
         for index, group in enumerate(groups):
             if policy.prefetch is not None:
                 group.ahead = groups[index + 1 : index + 1 + policy.prefetch]
@@ -116,7 +116,7 @@ class FullySharded:
             self.tape.launch("wait", (self.reduced.pop(0),), ())
 
 
-class _Group(ModuleHooks):
+class ShardedGroup(ModuleHooks):
     """Weights that are gathered together: those of a block, or those outside of all blocks.
 
     Attributes
@@ -135,8 +135,8 @@ class _Group(ModuleHooks):
         self.state: _State = "idle"
         self.gathered: Tensor | None = None
         self.indices: list[int] = []
-        self.ahead: list[_Group] = []
-        self.behind: list[_Group] = []
+        self.ahead: list[ShardedGroup] = []
+        self.behind: list[ShardedGroup] = []
         module.add_hooks(self)
 
     @property
@@ -332,7 +332,7 @@ class _PostBackward(GraphNode):
     __slots__ = ("group",)
     name = "RegisterPostBackwardFunctionBackward"
 
-    def __init__(self, group: _Group, tensors: list[Tensor]) -> None:
+    def __init__(self, group: ShardedGroup, tensors: list[Tensor]) -> None:
         super().__init__(group.tape, tensors)
         self.group = group
 
@@ -341,7 +341,7 @@ class _PostBackward(GraphNode):
         return gradients
 
 
-def _behind_post_backward(group: _Group, tensors: list[Tensor]) -> list[Tensor]:
+def _behind_post_backward(group: ShardedGroup, tensors: list[Tensor]) -> list[Tensor]:
     """Views of a group's inputs."""
     node, views = _PostBackward(group, tensors), []
     for one in tensors:

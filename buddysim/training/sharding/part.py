@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.dtypes import float32
+from buddysim.training.sharding.data_parallel import BUCKET_BYTES, FIRST_BUCKET_BYTES, MIB, DataParallel
 from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
+from buddysim.training.sharding.partitioned import PartitionedState
 from buddysim.training.sharding.request import ShardingRequest
 from buddysim.training.step.part import StepPart
 
@@ -42,4 +44,10 @@ def sharding(options: ConfigOptions, recipe: Recipe) -> StepPart | None:
     request = options.sharding
     if request is None:
         return None
-    return FullSharding(request, recipe)
+    if request.kind == "fsdp":
+        return FullSharding(request, recipe)
+    bucket = None if request.bucket_mib is None else request.bucket_mib * MIB
+    if request.kind == "ddp":
+        return DataParallel(request.gpus, bucket or BUCKET_BYTES, bucket or FIRST_BUCKET_BYTES)
+    stage = int(request.kind.removeprefix("zero"))
+    return PartitionedState(stage, request.gpus, masters=recipe.masters, bucket_bytes=bucket)

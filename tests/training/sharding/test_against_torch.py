@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,14 +17,15 @@ from buddysim.training.autograd import Tape
 from buddysim.training.autograd.dtypes import bfloat16, float32
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import active_tape
+from buddysim.training.sharding.data_parallel import MIB, DataParallel
 from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
-from tests.training.sharding.torch_group import run_group
+from tests.training.sharding.torch_group import BUCKETS, run_group
 from tests.training.transformers import configs
 from tests.training.transformers.symbolic import symbolic_step
 
 pytestmark = pytest.mark.slow
 
-#: How often a run is repeated that isn't equal: a thread of gloo may refer to a buffer a moment longer.
+#: How often a run is repeated that isn't equal: a thread of gloo may still refer to a buffer.
 ATTEMPTS = 3
 
 
@@ -43,15 +46,16 @@ def in_order(sizes: list[int]) -> list[int]:
     return ordered
 
 
-def assert_equal(folder: Path, processes: int, simulated: list[int], **setup: Any) -> None:
-    """Compare with PyTorch's first process."""
+def assert_equal(folder: Path, processes: int, simulated: list[int], **setup: Any) -> Path:
+    """Compare with PyTorch's first process; return the folder that it wrote."""
     for attempt in range(ATTEMPTS):
         inner = folder / str(attempt)
         inner.mkdir()
         measured = in_order(run_group(inner, processes, **setup))
         if measured == in_order(simulated):
-            return
+            return inner
     assert in_order(simulated) == measured
+    return inner
 
 
 def fsdp_sizes(policy: FsdpPolicy, recipe: Any = "fp32") -> list[int]:
@@ -88,3 +92,23 @@ def test_fsdp_without_resharding_allocates_as_measured(tmp_path: Path):
 
 def test_fsdp_that_gathers_a_block_ahead_allocates_as_measured(tmp_path: Path):
     assert_equal(tmp_path, 2, fsdp_sizes(FsdpPolicy(2, prefetch=1)), kind="fsdp", prefetch=1)
+
+
+@pytest.mark.parametrize("cap", [0.01, 0.03])
+def test_ddp_has_the_buckets_that_are_measured_and_allocates_nothing_else(tmp_path: Path, cap: float):
+    limit = int(cap * MIB)
+    tape = Tape()
+    ddp = DataParallel(2, limit, limit)
+
+    def wrap(model: Any) -> None:
+        nonlocal tape
+        tape = active_tape()
+        ddp.model_built(SimpleNamespace(model=model))  # type: ignore[arg-type]
+        ddp.is_reducing = True
+        tape.after_backward.append(ddp.finish)
+
+    symbolic_step(configs.CONFIGS["LlamaForCausalLM"], configs.BATCH, configs.TOKENS, "fp32", "eager", wrap)
+    sizes = sizes_of_tape(tape)
+    folder = assert_equal(tmp_path, 2, sizes, kind="ddp", options={"bucket_cap_mb": cap})
+    buckets = json.loads((folder / BUCKETS).read_text(encoding="utf-8"))
+    assert [one.bytes for one in ddp.buckets] == buckets

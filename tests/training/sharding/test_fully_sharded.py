@@ -21,13 +21,15 @@ REST = 2 * WORDS * FEATURES + FEATURES
 
 
 def tape_of(**options: Any) -> Tape:
-    network = network_from_config(CONFIG, sequence=8, recipe=options.pop("recipe", "fp32"), **options)
+    """The record of a step of AdamW, of `CONFIG` in fp32 where the options don't say otherwise."""
+    config, recipe = options.pop("config", CONFIG), options.pop("recipe", "fp32")
+    network = network_from_config(config, sequence=8, recipe=recipe, **options)
     return network.at(2, "adamw").tape
 
 
 def bytes_of(tape: Tape, kind: str, **having: Any) -> int:
-    found = [one for one in tape.storages if one.kind == kind]
-    return sum(one.bytes for one in found if all(getattr(one, name) == value for name, value in having.items()))
+    records = [one for one in tape.storages if one.kind == kind]
+    return sum(one.bytes for one in records if all(getattr(one, name) == value for name, value in having.items()))
 
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])

@@ -12,7 +12,7 @@ from buddysim.training.networks.config_options import ConfigOptions
 from buddysim.training.sharding.request import ShardingRequest
 
 
-def test_options_say_together_what_is_asked():
+def test_options_make_one_request():
     assert ConfigOptions().sharding is None
     assert ConfigOptions(zero2=4, bucket=100).sharding == ShardingRequest("zero2", 4, bucket_mib=100)
     expected = ShardingRequest("fsdp", 8, prefetch=2, reshard=False, reduce_dtype=float32)

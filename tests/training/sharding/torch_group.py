@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 NAME = "LlamaForCausalLM"
-EVENTS = "events.json"
+EVENTS, BUCKETS = "events.json", "buckets.json"
 #: Numbers that a script makes tensors of: a GPU has them on its host.
 BYTES_ON_HOST = 8
 
@@ -77,6 +77,9 @@ def _main(rank: int, processes: int, folder: Path, setup: dict[str, Any]) -> Non
         step()
     if rank == 0:
         (folder / EVENTS).write_text(json.dumps(list(_events(profile))), encoding="utf-8")
+        if setup["kind"] == "ddp":
+            sizes = [one.buffer().nbytes for one in model.reducer._get_zeros_like_grad_buckets()]
+            (folder / BUCKETS).write_text(json.dumps(sizes), encoding="utf-8")
     torch.distributed.destroy_process_group()
 
 
@@ -106,7 +109,7 @@ def _events(profile: Any) -> Iterator[int]:
 
     ``chunk_cat`` is one kernel on a GPU; on the CPU it casts and pads one gradient after the other.
     """
-    found: list[tuple[int, int, int, int | None, bool]] = []
+    reports: list[tuple[int, int, int, int | None, bool]] = []
     markers = 0
     waiting: list[tuple[Any, int | None, bool]] = [
         (event, None, False) for event in profile.profiler.kineto_results.experimental_event_tree()
@@ -115,26 +118,26 @@ def _events(profile: Any) -> Iterator[int]:
         event, marker, of_gloo = waiting.pop()
         if "Allocation" in str(event.tag):
             fields = event.extra_fields
-            found.append((event.start_time_ns, fields.alloc_size, fields.ptr, marker, of_gloo))
+            reports.append((event.start_time_ns, fields.alloc_size, fields.ptr, marker, of_gloo))
         if event.name == "#":
             markers += 1
             marker = markers
         of_gloo = of_gloo or "gloo" in event.name or event.name.startswith(("c10d::", "fsdp::chunk_cat"))
         waiting += [(child, marker, of_gloo) for child in event.children]
     live: dict[int, tuple[int, int | None]] = {}
-    kept: dict[int, int] = {}
-    for number, (_, size, address, marker, of_gloo) in enumerate(sorted(found, key=lambda one: one[0])):
+    sizes: dict[int, int] = {}
+    for number, (_, size, address, marker, of_gloo) in enumerate(sorted(reports, key=lambda one: one[0])):
         if size > 0:
             if not of_gloo and (marker is not None or size > BYTES_ON_HOST):
                 live[address] = number, marker
-                kept[number] = size
+                sizes[number] = size
         elif address in live:
             begin, its_marker = live.pop(address)
             if marker is not None and marker == its_marker:
-                del kept[begin]
+                del sizes[begin]
             else:
-                kept[number] = size
-    yield from (kept[number] for number in sorted(kept))
+                sizes[number] = size
+    yield from (sizes[number] for number in sorted(sizes))
 
 
 if __name__ == "__main__":
