@@ -16,7 +16,6 @@ the model itself
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
@@ -25,10 +24,10 @@ from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.autograd.dtypes import DType, uint8
 from buddysim.training.autograd.layout import contiguous_strides
 from buddysim.training.autograd.module import Module, ModuleHooks, Parameter
-from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.records import Collective
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.sharding.arguments import behind, replaced, with_gradient
 from buddysim.training.sharding.shard import ShardedParameter, owners_of
 
 _State = Literal["idle", "forward", "pre_backward", "post_backward"]
@@ -164,7 +163,7 @@ class ShardedGroup(ModuleHooks):
             self.reshard()
         self.indices.append(len(self.sharding.order))
         self.sharding.order.append(self)
-        for tensor in _with_gradient(output):
+        for tensor in with_gradient(output):
             if tensor.node is not None:
                 tensor.node.hooks = [*(tensor.node.hooks or ()), self.pre_backward]
         self.state = "idle"
@@ -176,17 +175,17 @@ class ShardedGroup(ModuleHooks):
         dtype = self.sharding.policy.param_dtype
         if dtype is None:
             return args, kwargs
-        return _replaced(args, kwargs, lambda one: one.to(dtype) if one.dtype.is_floating_point else one)
+        return replaced(args, kwargs, lambda one: one.to(dtype) if one.dtype.is_floating_point else one)
 
     def _register_post_backward(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        tensors = list(_with_gradient((args, kwargs)))
+        tensors = list(with_gradient((args, kwargs)))
         if not tensors:
             return args, kwargs
-        outputs = iter(_behind_post_backward(self, tensors))
+        outputs = iter(behind("RegisterPostBackwardFunctionBackward", self.post_backward, tensors))
         del tensors
-        return _replaced(args, kwargs, lambda one: next(outputs) if one.records else one)
+        return replaced(args, kwargs, lambda one: next(outputs) if one.records else one)
 
     # Gathering.
 
@@ -276,15 +275,15 @@ class ShardedGroup(ModuleHooks):
     def post_backward(self) -> None:
         """Give the weights back, and reduce their gradients to this GPU's parts."""
         self.state = "post_backward"
-        with_gradient = [one for one in self.parameters if one.full.grad is not None]
-        gradients = [one.full.grad for one in with_gradient]
-        for one in with_gradient:
+        trained = [one for one in self.parameters if one.full.grad is not None]
+        gradients = [one.full.grad for one in trained]
+        for one in trained:
             one.full.grad = None
         with self.tape.in_scope(self.module.path):
             self.reshard()
             self.sharding.wait_for_reduced(0)
-            if with_gradient:
-                self._reduce(with_gradient, gradients)  # type: ignore[arg-type]
+            if trained:
+                self._reduce(trained, gradients)  # type: ignore[arg-type]
 
     def _reduce(self, parameters: list[ShardedParameter], gradients: list[Tensor]) -> None:
         """Reduce gradients, which the list alone refers to, so that they end when they are copied.
@@ -324,58 +323,3 @@ class ShardedGroup(ModuleHooks):
                 one.shard.grad = part
             else:
                 self.tape.launch("add_", (one.shard.grad, part), (one.shard.grad,), stream="reduce")
-
-
-class _PostBackward(GraphNode):
-    """The node before a group's inputs: when their gradients are there, the group's backward pass is done."""
-
-    __slots__ = ("group",)
-    name = "RegisterPostBackwardFunctionBackward"
-
-    def __init__(self, group: ShardedGroup, tensors: list[Tensor]) -> None:
-        super().__init__(group.tape, tensors)
-        self.group = group
-
-    def run(self, gradients: list[Tensor | None]) -> Gradients:
-        self.group.post_backward()
-        return gradients
-
-
-def _behind_post_backward(group: ShardedGroup, tensors: list[Tensor]) -> list[Tensor]:
-    """Views of a group's inputs."""
-    node, views = _PostBackward(group, tensors), []
-    for one in tensors:
-        view = Tensor(one.shape, one.strides, one.offset, one.dtype, one.storage, "view")
-        view.is_view = True
-        views.append(node.returns(view))
-    return views
-
-
-def _with_gradient(values: Any) -> Iterator[Tensor]:
-    """Tensors that need gradients, in the order of `_mapped`."""
-    if isinstance(values, Tensor):
-        if values.records:
-            yield values
-    elif isinstance(values, tuple | list):
-        for one in values:
-            yield from _with_gradient(one)
-    elif isinstance(values, dict):
-        yield from _with_gradient(list(values.values()))
-
-
-def _replaced(
-    args: tuple[Any, ...], kwargs: dict[str, Any], function: Callable[[Tensor], Tensor]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The same arguments with other tensors."""
-    return tuple(_mapped(one, function) for one in args), {name: _mapped(one, function) for name, one in kwargs.items()}
-
-
-def _mapped(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """The same tuples, lists and dictionaries with other tensors."""
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, tuple | list):
-        return type(value)([_mapped(one, function) for one in value])
-    if isinstance(value, dict):
-        return {name: _mapped(one, function) for name, one in value.items()}
-    return value

@@ -8,6 +8,7 @@ from buddysim.training.autograd.dtypes import float32
 from buddysim.training.sharding.data_parallel import BUCKET_BYTES, FIRST_BUCKET_BYTES, MIB, DataParallel
 from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
 from buddysim.training.sharding.partitioned import PartitionedState
+from buddysim.training.sharding.partitioned_weights import PartitionedWeights
 from buddysim.training.sharding.request import ShardingRequest
 from buddysim.training.step.part import StepPart
 
@@ -49,5 +50,7 @@ def sharding(options: ConfigOptions, recipe: Recipe) -> StepPart | None:
     bucket = None if request.bucket_mib is None else request.bucket_mib * MIB
     if request.kind == "ddp":
         return DataParallel(request.gpus, bucket or BUCKET_BYTES, bucket or FIRST_BUCKET_BYTES)
+    if request.kind == "zero3":
+        return PartitionedWeights(request.gpus, masters=recipe.masters, bucket_bytes=bucket)
     stage = int(request.kind.removeprefix("zero"))
     return PartitionedState(stage, request.gpus, masters=recipe.masters, bucket_bytes=bucket)

@@ -15,21 +15,22 @@ from buddysim.training.autograd.tensor import Tensor
 class ShardedParameter:
     """The first GPU's part of a weight, and the weight while it is gathered.
 
-    The first dimension is divided into equal parts, the last ones padded. Modules have the part or the weight as their
-    attribute, whichever there is.
+    The first dimension is divided into equal parts, the last ones padded; DeepSpeed's weights are so as sequences.
+    Modules have the part or the weight as their attribute, whichever there is.
 
     Parameters
     ----------
     owners : modules that have the weight, and its name there
     own_dtype : of the part
     dtype : in which it is gathered
+    is_flat : divided as a sequence
 
     Attributes
     ----------
     shard : this GPU's part
     padded : the same, of the size of every GPU's
     full : the weight; its memory is given back while it isn't gathered
-    padded_elements : of all parts together
+    part_elements, padded_elements : of a part, and of all parts together
     """
 
     def __init__(
@@ -40,15 +41,20 @@ class ShardedParameter:
         gpus: int,
         own_dtype: DType,
         dtype: DType,
+        *,
+        is_flat: bool = False,
     ) -> None:
         shape, label = parameter.shape, parameter.storage.record.label
+        if is_flat:
+            shape = (parameter.numel(),)
         rows = -(-shape[0] // gpus)
         self.owners, self.dtype, self.casts = owners, dtype, dtype is not own_dtype
-        self.padded_elements = rows * gpus * prod(shape[1:])
+        self.part_elements = rows * prod(shape[1:])
+        self.padded_elements = self.part_elements * gpus
         self.shard = Parameter((min(rows, shape[0]), *shape[1:]), own_dtype, parameter.requires_grad)
         self.shard.storage.record.label = label
         self.padded: Tensor = self.shard
-        self.full = self._full(tape, shape, parameter.requires_grad, label)
+        self.full = self._full(tape, parameter.shape, parameter.requires_grad, label)
         self.show(self.shard)
 
     def _full(self, tape: Tape, shape: Shape, requires_grad: bool, label: str) -> Parameter:
