@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from buddysim.base.errors import BuddysimError
 from buddysim.training.adapters.apply import adapt
 from buddysim.training.adapters.request import LoraRequest
 from buddysim.training.step.part import StepPart
@@ -25,6 +26,14 @@ class Adapters(StepPart):
 
 
 def adapters(options: ConfigOptions, recipe: Recipe) -> Adapters | None:
-    """Return the part of a model with adapters."""
+    """Return the part of a model with adapters.
+
+    Raises
+    ------
+    BuddysimError
+        an optimizer in the backward pass, for which frozen weights leave next to nothing
+    """
     request = options.adapters
+    if request is not None and options.optimizer_in_backward:
+        raise BuddysimError("lora: frozen weights have no gradients: expected no optimizer_in_backward")
     return None if request is None else Adapters(request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.sharding.data_parallel import BUCKET_BYTES, FIRST_BUCKET_BYTES, MIB, DataParallel
 from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
@@ -41,10 +42,18 @@ class FullSharding(StepPart):
 
 
 def sharding(options: ConfigOptions, recipe: Recipe) -> StepPart | None:
-    """Return the part of several GPUs."""
+    """Return the part of several GPUs.
+
+    Raises
+    ------
+    BuddysimError
+        an optimizer that updates weights before their gradients are reduced
+    """
     request = options.sharding
     if request is None:
         return None
+    if options.optimizer_in_backward:
+        raise BuddysimError(f"{request.kind}: gradients are reduced first: expected no optimizer_in_backward")
     if request.kind == "fsdp":
         return FullSharding(request, recipe)
     bucket = None if request.bucket_mib is None else request.bucket_mib * MIB
