@@ -14,6 +14,7 @@ from buddysim.training.against.alignment import aligned
 from buddysim.training.against.measured_step import MeasuredOperation, MeasuredStep, measured_step
 from buddysim.training.against.recorded_step import recorded_step
 from buddysim.training.against.trace_file import ProfilerTrace, read_trace
+from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.networks.recorded.work import work_of
 
 if TYPE_CHECKING:
@@ -151,11 +152,18 @@ def compare_with_trace(path: str | os.PathLike[str], request: TrainingRequest) -
 
 def predicted_operations(network: RecordedNetwork, cost: CostModel) -> list[PredictedOperation]:
     """The operations of a recorded step with their predicted times, in order."""
+    tape = network.tape
     return [
-        PredictedOperation(one.name, one.scope, one.phase, _kind_of(one), cost.operation_ps(work_of(one)) / 1e6)
-        for one in network.tape.operations
+        PredictedOperation(one.name, one.scope, one.phase, _kind_of(one), _predicted_ps(one, cost, tape.compiled) / 1e6)
+        for one in tape.operations
         if one.phase != "setup" and one.name != "wait"
     ]
+
+
+def _predicted_ps(operation: TracedOperation, cost: CostModel, compiled: bool) -> int:
+    if operation.collective is not None:
+        return CollectiveTimes(cost.machine).time_ps(*operation.collective)
+    return cost.operation_ps(work_of(operation, compiled))
 
 
 def compared(path: str, trace: ProfilerTrace, predicted: Sequence[PredictedOperation]) -> TraceComparison:
