@@ -61,6 +61,7 @@ def replay_tape(
     """
     allocator = CudaAllocator(settings, DeviceMemory(capacity))
     usage, allocate, free = allocator.usage, allocator.allocate, allocator.free
+    streams = _streams(tape)
     blocks: dict[int, SegmentBlock] = {}
     threads: set[bool] = set()
     reserved: list[tuple[int, int]] = []
@@ -81,7 +82,7 @@ def replay_tape(
         if not size:
             continue
         try:
-            blocks[number] = allocate(size)
+            blocks[number] = allocate(size, streams.get(number, 0))
         except AllocationFailure as error:
             failure = index, error
             break
@@ -97,3 +98,19 @@ def replay_tape(
         peak, usage.peak_active, usage.peak_reserved, usage.peak_requested, peak_event, peak_reserved_event,
         tuple(reserved), allocated_at_peak, taken, allocator.retries, failure,
     )  # fmt: skip
+
+
+def _streams(tape: Tape) -> dict[int, int]:
+    """Number of the stream of each storage that another one than the compute stream writes first.
+
+    Memory is of the stream that is current when it is allocated, and is served to requests of that stream alone.
+    """
+    streams: dict[int, int] = {}
+    if all(operation.stream == "compute" for operation in tape.operations):
+        return streams
+    numbers: dict[str, int] = {"compute": 0}
+    for operation in tape.operations:
+        number = numbers.setdefault(operation.stream, len(numbers))
+        for operand in operation.writes:
+            streams.setdefault(operand.storage, number)
+    return streams

@@ -10,6 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.report.screen import format_as_text
 from buddysim.report.snapshot_screen import snapshot_parts
 from buddysim.training.autograd import Tape
+from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.caching_allocator import AllocatorSettings, replay_tape
 from buddysim.training.caching_allocator.snapshot.comparison import compare_with_snapshot
@@ -111,6 +112,17 @@ def test_a_tape_in_too_little_memory_fails_at_the_request_that_exceeds_it() -> N
     event, failure = part.failure
     assert failure.requested == tape.events[event].bytes  # type: ignore[union-attr]
     assert part.peak_reserved_bytes <= whole.peak_allocated_bytes // 2
+
+
+def test_what_another_stream_writes_first_is_of_that_stream() -> None:
+    """30 MiB that the compute stream has given back don't serve the gather; those of the gather serve it again."""
+    with Tape() as tape:
+        size = (30 << 20) // 4
+        tape.launch("fill_", [], [tape.empty((size,), float32, "empty")])
+        for _ in range(2):
+            tape.launch("all_gather", [], [tape.empty((size,), float32, "empty")], stream="gather")
+    assert replay_tape(tape).peak_reserved_bytes == 60 << 20
+    assert replay_tape(tape).peak_allocated_bytes == 30 << 20
 
 
 def test_wrong_settings_of_the_allocator_get_one_line() -> None:
