@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,9 @@ def test_the_same_model_is_equal_in_everything(text: str, tmp_path: Path) -> Non
     assert comparison.measured.by_kind["gradients"] > 0
     assert comparison.measured.by_kind["temporaries"] > 0
     assert comparison.differences() == []
+    content = json.loads(json.dumps(comparison.to_dict()))
+    assert content["measured"] == content["simulated"]
+    assert content["settings"] == settings.text()
     assert "Every block at the peak" in format_as_text(snapshot_parts(comparison))
 
 

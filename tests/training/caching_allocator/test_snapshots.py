@@ -186,3 +186,26 @@ def test_what_is_no_snapshot_gets_one_line(content: object, message: str, tmp_pa
     assert message in str(error.value)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_block_that_was_not_split_is_known_by_what_is_served_behind_it(tmp_path: Path) -> None:
+    """9.5 MiB hold 10 of a segment of 30, as half a MiB isn't split off; then 20 are served behind the 10."""
+    allocator = RecordedAllocator(AllocatorSettings())
+
+    def serve(tenths: int) -> int:
+        address = allocator.serve(tenths * MIB // 10)
+        assert address is not None
+        return address
+
+    allocator.give(serve(300))
+    first, second = serve(100), serve(200)
+    allocator.give(first)
+    unsplit = serve(95)
+    allocator.give(second)
+    begin = len(allocator.trace)
+    assert serve(200) == unsplit + 10 * MIB
+    allocator.give(unsplit)
+    result = compare_events(read_snapshot(allocator.dump(tmp_path / "one.pickle", begin)))
+    assert result.assumed == 1
+    assert not result.differences
+    assert result.equal_blocks == result.blocks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.caching_allocator.settings import AllocatorSettings
@@ -58,6 +58,35 @@ class SnapshotComparison:
         both = {*self.measured.sizes, *self.predicted.sizes}
         rows = [SizeDifference(*one, self.measured.sizes[one], self.predicted.sizes[one]) for one in both]
         return sorted((row for row in rows if row.bytes), key=lambda row: (-abs(row.bytes), row.kind, row.size))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole comparison as plain values; sizes in bytes."""
+        events, replay = self.events, self.replay
+        return {
+            "snapshot": self.path,
+            "settings": self.snapshot.settings.text(),
+            "events": dict(events.compared),
+            "event_differences": dict(events.differences),
+            "contradictions": events.contradictions,
+            "assumed_blocks": events.assumed,
+            "blocks": events.blocks,
+            "equal_blocks": events.equal_blocks,
+            "measured": {
+                "peak_bytes": events.peak_allocated,
+                "peak_active_bytes": events.peak_active,
+                "peak_reserved_bytes": events.peak_reserved,
+                "peak_phase": self.measured.phase,
+                "by_kind": self.measured.by_kind,
+            },
+            "simulated": {
+                "peak_bytes": replay.peak_allocated_bytes,
+                "peak_active_bytes": replay.peak_active_bytes,
+                "peak_reserved_bytes": replay.peak_reserved_bytes,
+                "peak_phase": self.predicted.phase,
+                "by_kind": self.predicted.by_kind,
+            },
+            "size_differences": [{**row._asdict(), "bytes": row.bytes} for row in self.differences()],
+        }
 
 
 def compare_with_snapshot(

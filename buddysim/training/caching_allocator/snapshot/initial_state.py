@@ -37,7 +37,7 @@ def state_before(snapshot: MemorySnapshot) -> StateBefore:
     undone = _Undone(snapshot, state)
     for event in reversed(snapshot.events):
         undone.undo(event)
-    state.segments = undone.segments(snapshot.settings)
+    state.segments = undone.segments(snapshot)
     return state
 
 
@@ -108,30 +108,57 @@ class _Undone:
     def _expect(self, consistent: bool) -> None:
         self.state.contradictions += not consistent
 
-    def segments(self, settings: AllocatorSettings) -> list[SnapshotSegment]:
+    def segments(self, snapshot: MemorySnapshot) -> list[SnapshotSegment]:
         """Return the segments that are left, each with its blocks in use."""
         addresses = sorted(self.used)
+        behind = _first_behind(sorted(self.unsized), snapshot)
         segments: list[SnapshotSegment] = []
         for start, one in sorted(self.ranges.items()):
             end = start + one.size
-            low, high = bisect_left(addresses, start), bisect_left(addresses, end)
-            inside = addresses[low:high]
-            blocks = [
-                self._sized(self.used[address], following, one, settings)
-                for address, following in zip(inside, [*inside, end][1:], strict=True)
-            ]
+            inside = addresses[bisect_left(addresses, start) : bisect_left(addresses, end)]
+            blocks = []
+            for address, following in zip(inside, [*inside, end][1:], strict=True):
+                block = self.used[address]
+                if address in self.unsized:
+                    self.state.assumed += 1
+                    block = _sized(block, following, behind.get(address, following), one, snapshot.settings)
+                blocks.append(block)
             segments.append(
                 SnapshotSegment(start, one.size, one.stream, one.small, one.expandable, one.owner, tuple(blocks))
             )
         return segments
 
-    def _sized(self, block: SnapshotBlock, end: int, of: _Range, settings: AllocatorSettings) -> SnapshotBlock:
-        """A block with its size: where that isn't known, the rounded request, with a remainder too small to split."""
-        if block.address not in self.unsized:
-            return block
-        self.state.assumed += 1
-        rounded = rounded_size(block.requested, settings)
-        left = end - block.address - rounded
-        if not of.small and not of.expandable and rounded > SMALL_REQUEST and left <= SMALL_REQUEST:
-            rounded += left
-        return block._replace(size=min(rounded, end - block.address))
+
+def _first_behind(unsized: list[int], snapshot: MemorySnapshot) -> dict[int, int]:
+    """Where the first request behind each of some blocks is served, while the block is in use.
+
+    That is where the free memory behind the block begins.
+    """
+    behind: dict[int, int] = {}
+    freed: set[int] = set()
+    for event in snapshot.events:
+        if event.action == "free_requested":
+            freed.add(event.address)
+        elif event.action == "alloc":
+            index = bisect_left(unsized, event.address) - 1
+            if index >= 0 and unsized[index] not in freed:
+                behind.setdefault(unsized[index], event.address)
+    return behind
+
+
+def _sized(block: SnapshotBlock, end: int, behind: int, of: _Range, settings: AllocatorSettings) -> SnapshotBlock:
+    """A block with a size: the rounded request, and a remainder that was too small to be split off.
+
+    Parameters
+    ----------
+    end : of the segment, or the next block in use
+    behind : where the next request behind the block is served
+    """
+    rounded = rounded_size(block.requested, settings)
+    if not of.small and not of.expandable and rounded > SMALL_REQUEST:
+        for limit in (min(behind, end), end):
+            left = limit - block.address - rounded
+            if 0 <= left <= SMALL_REQUEST:
+                rounded += left
+                break
+    return block._replace(size=min(rounded, end - block.address))
