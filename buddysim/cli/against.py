@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import write_json
-from buddysim.report.screen import print_screen
+from buddysim.report.screen import Part, print_screen
 
 if TYPE_CHECKING:
     from buddysim.training.request import TrainingRequest
@@ -22,14 +21,22 @@ def print_comparison(request: TrainingRequest, path: str, json_path: str | None)
     """
     from buddysim.training.against.kinds_of_files import kind_of_measurement
 
+    network, machine = request.load_network(), request.load_machine()
+    title = f"{network.name}, batch {request.batch}, on {machine.name}"
+    parts: list[Part]
     if kind_of_measurement(path) == "memory snapshot":
-        raise BuddysimError(f"{path}: a memory snapshot: expected a profiler trace (.json, .json.gz)")
-    from buddysim.report.trace_screen import trace_parts
-    from buddysim.training.against.comparison import compare_with_trace
+        from buddysim.report.snapshot_screen import snapshot_parts
+        from buddysim.training.caching_allocator.snapshot.of_request import snapshot_against
 
-    comparison = compare_with_trace(path, request)
+        memory = snapshot_against(path, request)
+        content, parts = memory.to_dict(), [title, *snapshot_parts(memory)]
+    else:
+        from buddysim.report.trace_screen import trace_parts
+        from buddysim.training.against.comparison import compare_with_trace
+
+        times = compare_with_trace(path, request)
+        content, parts = times.to_dict(), trace_parts(times, title)
     if json_path is not None:
-        write_json(json_path, comparison.to_dict())
+        write_json(json_path, content)
     if json_path != "-":
-        network, machine = request.load_network(), request.load_machine()
-        print_screen(trace_parts(comparison, f"{network.name}, batch {request.batch}, on {machine.name}"))
+        print_screen(parts)
