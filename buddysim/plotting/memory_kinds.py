@@ -24,6 +24,7 @@ LABELS: Mapping[str, str] = {
     "gradient_maps": "gradient maps",
     "temporaries": "temporaries",
     "workspace": "workspace",
+    "library_workspace": "cuBLAS workspaces",
     "fragmentation": "fragmentation",
     "context": "CUDA context",
 }
@@ -45,6 +46,7 @@ COLOURS: Mapping[str, str] = {
     "gradient_maps": "#c8dcef",
     "temporaries": "#f4d9c0",
     "workspace": "#f4b183",
+    "library_workspace": "#7f6000",
     "fragmentation": "#f0c040",
     "context": "#d8d8d8",
 }

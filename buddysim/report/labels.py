@@ -184,7 +184,7 @@ _TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "link (compressed)": ("Bytes over the host link after compression, both directions.", ("link.bytes",)),
     "batch samples": ("Largest batch that fits; shown with --max-batch.", ("provenance.batch",)),
     "GPU memory at the peak": (
-        "Kinds of what the GPU holds at the peak, at most twelve rows that add up to `allocated` or `in use`; of a "
+        "Kinds of what the GPU holds at the peak, at most twelve rows that add up to `all tensors` or `in use`; of a "
         "model's configuration.",
         ("memory.by_kind", "memory.peak_bytes"),
     ),
@@ -208,8 +208,12 @@ _TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "temporaries": ("Tensors that live shortly, gradients of activations too.", ("memory.by_kind",)),
     "workspace": ("Workspace of kernels.", ("memory.workspace_bytes",)),
     "others": ("Sum of the smallest kinds.", ("memory.by_kind",)),
-    "allocated": ("Sum of the rows above: peak of the GPU memory allocated.", ("memory.peak_bytes",)),
-    "fragmentation": ("Bytes that the allocator reserves and does not allocate.", ("memory.peak_reserved_bytes",)),
+    "all tensors": ("Sum of the rows above: the most bytes of tensors that live at once.", ("memory.peak_bytes",)),
+    "cuBLAS workspaces": ("Workspaces of matrix products, within the allocator.", ("memory.by_kind",)),
+    "fragmentation": (
+        "Bytes that the allocator reserves in addition, rounding included.",
+        ("memory.peak_reserved_bytes",),
+    ),
     "CUDA context": ("Bytes outside of the allocator.", ("memory.by_kind",)),
     "in use": ("Sum of the rows above: what the GPU holds.", ("memory.by_kind",)),
     "peak reached at": (

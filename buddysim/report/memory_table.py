@@ -21,10 +21,12 @@ MemoryRow = tuple[str, Sequence[int]]
 MAX_ROWS = 12
 #: More schemes have no column each.
 MAX_SCHEMES = 4
-#: Kinds that the GPU holds in addition to what is allocated.
-_NOT_ALLOCATED = ("fragmentation", "context")
+#: Kinds that the GPU holds in addition to tensors.
+_NOT_TENSORS = ("library_workspace", "fragmentation", "context")
 #: Longer names of schemes have two lines.
 _WIDE = 12
+#: Of rows that are shortened first.
+_SAVED_BY = "saved by "
 _SMALLEST = 0.005  # of the largest scheme's peak: a row of less joins `others`
 
 
@@ -52,7 +54,7 @@ def memory_rows(results: Results) -> list[MemoryRow]:
     """Return the rows: kinds in their order, what is saved by layer kind where every scheme knows it, then totals."""
     schemes = list(results.values())
     divided = all(result["memory.saved_by_layer_kind"] for result in schemes)
-    kinds = [kind for kind in LABELS if kind not in _NOT_ALLOCATED]
+    kinds = [kind for kind in LABELS if kind not in _NOT_TENSORS]
     entries: list[MemoryRow] = []
     for kind in kinds:
         if kind == "feature_maps" and divided:
@@ -66,16 +68,18 @@ def memory_rows(results: Results) -> list[MemoryRow]:
 def _saved(schemes: Sequence[Flat]) -> Iterator[MemoryRow]:
     """What is saved for backward, by the kind of layer that saves it, the largest first."""
     kinds = dict.fromkeys(kind for one in schemes for kind in one["memory.saved_by_layer_kind"])
-    rows = [(f"saved by {kind}", [one["memory.saved_by_layer_kind"].get(kind, 0) for one in schemes]) for kind in kinds]
+    rows = [
+        (f"{_SAVED_BY}{kind}", [one["memory.saved_by_layer_kind"].get(kind, 0) for one in schemes]) for kind in kinds
+    ]
     yield from sorted(rows, key=lambda row: -max(row[1]))
 
 
 def _totals(schemes: Sequence[Flat]) -> Iterator[MemoryRow]:
     """Rows of what is allocated, and of what the GPU holds in addition."""
     allocated = [one["memory.peak_bytes"] for one in schemes]
-    yield "allocated", allocated
-    more = [[one["memory.by_kind"][kind] for one in schemes] for kind in _NOT_ALLOCATED]
-    for kind, amounts in zip(_NOT_ALLOCATED, more, strict=True):
+    yield "all tensors", allocated
+    more = [[one["memory.by_kind"][kind] for one in schemes] for kind in _NOT_TENSORS]
+    for kind, amounts in zip(_NOT_TENSORS, more, strict=True):
         if any(amounts):
             yield LABELS[kind], amounts
     if any(map(any, more)):
@@ -86,7 +90,7 @@ def _shortened(entries: Sequence[MemoryRow], most: int) -> list[MemoryRow]:
     """At most so many rows: the smallest are in one."""
     named = [row for row in entries if any(row[1])]
     peak = max((sum(amounts) for amounts in zip(*(row[1] for row in named), strict=True)), default=0)
-    by_size = sorted(named, key=lambda row: -max(row[1]))
+    by_size = sorted(named, key=lambda row: (row[0].startswith(_SAVED_BY), -max(row[1])))
     small = [row for number, row in enumerate(by_size) if number >= most - 1 or max(row[1]) < _SMALLEST * peak]
     if len(small) < 2 and len(named) <= most:
         return named
@@ -135,7 +139,8 @@ def fit_sentence(results: Results) -> str:
     if plain["fits"]:
         left = plain["memory.capacity_bytes"] - in_use(plain)
         return f"fits as is: {format_gib(left)} GiB left; {_largest(plain)}"
-    short = f"does not fit as is: {format_gib(plain['oom.peak_excess_bytes'])} GiB too much; {_largest(plain)}"
+    excess = plain["oom.peak_excess_bytes"] or plain["oom.shortfall_bytes"]
+    short = f"does not fit as is: {format_gib(excess)} GiB too much; {_largest(plain)}"
     if not fitting:
         return short
     name, best = min(fitting.items(), key=lambda item: item[1]["time_ms"])
@@ -145,7 +150,7 @@ def fit_sentence(results: Results) -> str:
 
 def in_use(result: Flat) -> int:
     """Bytes that the GPU holds at the peak, those outside of the allocator too."""
-    return int(result["memory.peak_bytes"] + sum(result["memory.by_kind"][kind] for kind in _NOT_ALLOCATED))
+    return int(result["memory.peak_bytes"] + sum(result["memory.by_kind"][kind] for kind in _NOT_TENSORS))
 
 
 def _largest(result: Flat) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
-from buddysim.report.memory_table import fit_sentence, memory_parts
+from buddysim.report.memory_table import fit_sentence, in_use, memory_parts
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.recorded_network import format_options
 from buddysim.report.screen import (
@@ -396,7 +396,8 @@ def _limits(results: Results) -> list[Sequence[str]]:
 def _fullness(result: Flat) -> str:
     texts = []
     if result["memory.capacity_bytes"]:
-        texts.append((result["memory.peak_bytes"] / result["memory.capacity_bytes"], "GPU memory", ""))
+        held = in_use(result) if result["provenance"].get("network_options") else result["memory.peak_bytes"]
+        texts.append((held / result["memory.capacity_bytes"], "GPU memory", ""))
     pinned, capacity = result["host.peak_pinned_bytes"], result["host.pinned_capacity_bytes"]
     if pinned and capacity:
         texts.append((pinned / capacity, "pinned host memory", f" of {capacity / 2**30:,.0f} GiB"))

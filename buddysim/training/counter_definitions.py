@@ -54,10 +54,15 @@ _FIT = {
 _MEMORY = {
     "memory.capacity_bytes": (_BYTES, "GPU memory that `fits` is decided on; null for the oracle."),
     "memory.peak_bytes": (_BYTES, "Peak of the GPU memory allocated."),
+    "memory.peak_allocated_bytes": (
+        _BYTES,
+        "Peak of the blocks in use, rounded and with workspaces, as `torch.cuda.max_memory_allocated` says of recorded "
+        "steps; `memory.peak_bytes` otherwise.",
+    ),
     "memory.by_kind": (
         _BYTES,
-        f"Bytes of each kind of tensor {_AT_PEAK}, which add up to it, and in addition `fragmentation` (reserved and "
-        "not allocated) and `context` (outside of the allocator).",
+        f"Bytes of each kind of tensor {_AT_PEAK}, which add up to it, and in addition `library_workspace` (of "
+        "cuBLAS), `fragmentation` (reserved and not requested) and `context` (outside of the allocator).",
     ),
     "memory.saved_by_layer_kind": (
         _BYTES,
@@ -108,7 +113,11 @@ _MEMORY = {
         "ratio",
         "Gist's memory footprint ratio (MFR) to CNTK's baseline; null for other schemes.",
     ),
-    "memory.peak_reserved_bytes": (_BYTES, "High-water mark of the memory pool: peak memory plus fragmentation."),
+    "memory.peak_reserved_bytes": (
+        _BYTES,
+        "High-water mark of the memory pool: peak memory, fragmentation and workspaces; of recorded steps, what "
+        "PyTorch's caching allocator reserves over two iterations.",
+    ),
     "host.pinned_capacity_bytes": (
         _BYTES,
         "Host memory that may be pinned, `training.max_pinned_memory` of the machine.",

@@ -94,7 +94,7 @@ def simulate_plan(
     recorded = plan.recorded(network)
     if program is None:
         program = build(recorded, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
-    placement, failure = allocate_tensors(program, plan, machine, options)
+    placement, failure = allocate_tensors(program, plan, recorded, machine, options)
     timed = schedule(placement.program)
     if timed.time_ps > _LONGEST_PS:
         days = timed.time_ps / 86400e12

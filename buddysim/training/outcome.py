@@ -219,13 +219,21 @@ class IterationOutcome:
         return peak_memory(self)
 
     @property
+    def peak_allocated_bytes(self) -> int:
+        """What `torch.cuda.max_memory_allocated` says: with rounding and workspaces, where the allocator has them."""
+        caching = self.placement.caching
+        return self.all_layers.usage.peak_bytes if caching is None else caching.peak_allocated_bytes
+
+    @property
     def bytes_by_kind(self) -> dict[str, int]:
-        """Bytes at the peak by kind; all but `fragmentation` and `context` are allocated and add up to the peak."""
-        usage = self.all_layers.usage
+        """Bytes at the peak by kind; tensors' add up to it, and with the others to what the GPU holds."""
+        usage, caching = self.all_layers.usage, self.placement.caching
+        workspaces = caching.workspace_bytes if caching else 0
         return {
             **{str(kind): byte_count for kind, byte_count in usage.at_peak.items()},
-            "fragmentation": self.placement.high_water - usage.peak_bytes,
-            "context": 0,
+            "library_workspace": workspaces,
+            "fragmentation": self.placement.high_water - usage.peak_bytes - workspaces,
+            "context": caching.outside_bytes if caching else 0,
         }
 
     def memory_over_time(self, part: str | None = None) -> tuple[MemoryOverTime, MemoryOverTime]:
@@ -287,7 +295,8 @@ class IterationOutcome:
         """Why it doesn't fit; None where it does."""
         if self.failure is None:
             return None
-        excess = max(0, self.all_layers.usage.peak_bytes - (self.capacity or 0))
+        needed = self.all_layers.usage.peak_bytes + self.placement.beside_tensors_bytes
+        excess = max(0, needed - (self.capacity or 0))
         return OutOfMemory(self.failure, layer_name(self.network, self.failure.layer), excess)
 
     def failure_text(self) -> str:

@@ -86,6 +86,7 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         **oom_counters(outcome.out_of_memory),
         "memory.capacity_bytes": outcome.capacity,
         **_usage(whole),
+        "memory.peak_allocated_bytes": outcome.peak_allocated_bytes,
         "memory.by_kind": outcome.bytes_by_kind,
         "memory.saved_by_layer_kind": reached.saved_by_layer_kind,
         "memory.saved_by_block": reached.saved_by_block,

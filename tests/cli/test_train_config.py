@@ -10,6 +10,7 @@ import pytest
 
 import buddysim
 from buddysim.cli import main
+from buddysim.machine.training import TrainingMachine
 from buddysim.training import simulate
 from buddysim.training.networks.from_config import network_from_config
 
@@ -133,13 +134,15 @@ def test_options_are_axes_of_sweeps(config: str, tmp_path: Path) -> None:
 
 
 def test_the_largest_batch_is_found(config: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--set", "training.device_memory=64MiB", "--sequence", "64", "--scheme", "eager", "--max-batch"]
+    own = ["training.device_memory=64MiB", "training.context_memory=0B", "training.cublas_workspace=0B"]
+    arguments = ["--set", *own, "--sequence", "64", "--scheme", "eager", "--max-batch"]
     code, out, _ = run(capsys, "train", config, *GPU, *arguments, "--json", "-")
     assert code == 0
     batch = json.loads(out)["eager"]["provenance"]["batch"]
 
     def fits(batch: int) -> bool:
-        result = simulate(config, batch, "h100-sxm", sequence=64, memory_bytes=64 * 2**20)
+        machine = TrainingMachine.load("h100-sxm").with_overrides(dict(one.split("=") for one in own), "--set")
+        result = simulate(config, batch, machine, sequence=64)
         return bool(result.counters["fits"])
 
     assert batch > 1

@@ -12,7 +12,7 @@ from buddysim.plotting.memory_kinds import LABELS
 from buddysim.report.memory_table import MAX_ROWS, fit_sentence, memory_parts, memory_rows
 from buddysim.report.screen import ScreenTable, format_as_text
 
-NOT_ALLOCATED = ("fragmentation", "context")
+NOT_ALLOCATED = ("library_workspace", "fragmentation", "context")
 GIB = 2**30
 KINDS = [kind for kind in LABELS if kind not in NOT_ALLOCATED]
 
@@ -26,7 +26,8 @@ def result(by_kind: dict[str, int], saved: dict[str, int] | None = None, **more:
         "memory.by_kind": kinds, "memory.saved_by_layer_kind": saved or {}, "memory.saved_by_block": {},
         "memory.peak_bytes": peak, "memory.peak_start_ms": 12.5, "memory.peak_phase": "backward",
         "memory.peak_module": "loss", "memory.peak_operation": "mm", "memory.capacity_bytes": 80 * GIB,
-        "nothing_to_do": None, "fits": True, "time_ms": 100.0, "oom.peak_excess_bytes": 0, **more,
+        "nothing_to_do": None, "fits": True, "time_ms": 100.0, "oom.peak_excess_bytes": 0,
+        "oom.shortfall_bytes": 0, **more,
     }  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def test_rows_add_up_to_what_is_allocated_and_in_use(several: list[dict[str, Any
     assert len(rows) <= MAX_ROWS
     labels = [label for label, _ in rows]
     assert len(set(labels)) == len(labels)
-    allocated = labels.index("allocated")
+    allocated = labels.index("all tensors")
     for column, one in enumerate(several):
         amounts = [row[1][column] for row in rows]
         assert sum(amounts[:allocated]) == amounts[allocated] == one["memory.peak_bytes"]
@@ -67,7 +68,7 @@ def test_what_is_saved_has_a_row_for_each_kind_of_layer_where_every_scheme_knows
     divided = result({"weights": 4 * GIB, "logits": GIB}, {"mlp": 3 * GIB, "self_attn": 2 * GIB})
     whole = result({"weights": 4 * GIB, "logits": GIB, "feature_maps": 2 * GIB})
     assert [row[0] for row in memory_rows({"eager": divided})] == [
-        "weights", "saved by mlp", "saved by self_attn", "logits and loss", "allocated",
+        "weights", "saved by mlp", "saved by self_attn", "logits and loss", "all tensors",
     ]  # fmt: skip
     rows = dict(memory_rows({"eager": divided, "other": whole}))
     assert rows["saved activations"] == [5 * GIB, 2 * GIB]
@@ -75,7 +76,7 @@ def test_what_is_saved_has_a_row_for_each_kind_of_layer_where_every_scheme_knows
 
 def test_rows_of_less_than_a_two_hundredth_are_one() -> None:
     rows = dict(memory_rows({"eager": result({"weights": 100 * GIB, "inputs": 5, "temporaries": 7})}))
-    assert rows == {"weights": [100 * GIB], "others": [12], "allocated": [100 * GIB + 12]}
+    assert rows == {"weights": [100 * GIB], "others": [12], "all tensors": [100 * GIB + 12]}
     by_kind = Counter({"weights": 100 * GIB, "inputs": 5})
     assert "inputs" in dict(memory_rows({"eager": result(by_kind)}))
 
