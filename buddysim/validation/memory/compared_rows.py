@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from buddysim.training.architectures.read_config import read_config
 from buddysim.training.caching_allocator import replay_tape
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.recipes import REGISTRY as RECIPES
+from buddysim.training.saving.checkpoint_rule import checkpoint_rules
+from buddysim.training.saving.offload_rule import OffloadRule
+from buddysim.training.saving.rules import SavingRules
+from buddysim.training.step.run import record_step
 from buddysim.validation.memory.layer_script import MIB, WORKSPACES, peak_bytes
 from buddysim.validation.memory.layers import REGISTRY
 from buddysim.validation.memory.measured_rows import MeasuredLayer, MeasuredTraining, layer_rows, training_rows
@@ -67,8 +73,14 @@ def compared_trainings(progress: Callable[[str], None]) -> Iterator[ComparedRow]
 
 def _peak(row: MeasuredTraining, settings: TrainingSettings) -> int:
     """The peak of a steady iteration: of active bytes where the source prints those, else of allocated ones."""
-    network = network_from_config(settings.config, **settings.options)
-    tape = network.at(settings.batch, settings.optimizer).tape
+    config, options = read_config(settings.config), ConfigOptions(**settings.options)
+    recipe = RECIPES.find(str(options.recipe))
+    blocks = config.keys.num_hidden_layers  # type: ignore[attr-defined]
+    saving = SavingRules(
+        checkpoint_rules("block", blocks) if settings.checkpoints else (),
+        OffloadRule() if settings.offloads else None,
+    )
+    tape = record_step(config, options, recipe, settings.batch, settings.optimizer, saving=saving)
     replay = replay_tape(tape, workspace=WORKSPACES["A100"])
     is_active = row.cells["memory_kind"].startswith("active")
     return replay.peak_active_bytes if is_active else replay.peak_allocated_bytes

@@ -25,6 +25,8 @@ class TrainingSettings:
     config : content of a ``config.json``
     batch, optimizer : of a micro-step
     options : keywords of `network_from_config`
+    checkpoints : every layer is computed again
+    offloads : what is saved goes to the host
     unit : bytes of the unit that the row is printed in
     """
 
@@ -32,6 +34,8 @@ class TrainingSettings:
     batch: int
     optimizer: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    checkpoints: bool = False
+    offloads: bool = False
     unit: int = GIB
 
     @property
@@ -66,29 +70,22 @@ def _torchtune_flags(row: MeasuredTraining) -> Settings:
         "loss": "chunked:8" if cells["loss"].startswith("8 chunks") else "whole",
         "optimizer_variant": "fused",
     }
-    options |= _checkpoints(cells) | _adapters(cells)
+    options |= _adapters(cells)
     if "fused into the backward pass" in cells["optimizer"]:
         options["optimizer_in_backward"] = True
     optimizer = "adamw"
     if "8bit" in cells["optimizer"]:
         optimizer, options["optimizer_variant"] = "adamw-8bit", "torchao"
-    return TrainingSettings(_written_by("llama-3.2-3b", "TransformerDecoder", "torchtune"), 2, optimizer, options)
-
-
-def _checkpoints(cells: Mapping[str, str]) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if cells["recompute"].startswith("full"):
-        options["checkpoint"] = "blocks"
-    if "OffloadActivations" in cells["offload"]:
-        options["offload"] = "torchtune"
-    return options
+    config = _written_by("llama-3.2-3b", "TransformerDecoder", "torchtune")
+    offloads = "OffloadActivations" in cells["offload"]
+    return TrainingSettings(config, 2, optimizer, options, cells["recompute"].startswith("full"), offloads)
 
 
 def _adapters(cells: Mapping[str, str]) -> dict[str, Any]:
     if not cells["lora"]:
         return {}
-    name = "qlora" if cells["lora"].startswith("QLoRA") else "lora"
-    return {name: "64,q_proj,v_proj,output_proj,w1,w2,w3"}
+    quantized = cells["lora"].startswith("QLoRA")
+    return {"lora": "64,q_proj,v_proj,output_proj,w1,w2,w3", "qlora": quantized, "lora_library": "torchtune"}
 
 
 def _torchao_optimizers(row: MeasuredTraining) -> Settings:
@@ -104,7 +101,7 @@ def _torchao_optimizers(row: MeasuredTraining) -> Settings:
     optimizer, variant = next(value for name, value in names.items() if cells["optimizer"].startswith(name))
     options = {"sequence": 1304, "recipe": "bf16", "loss": "chunked:8", "optimizer_variant": variant}
     config = _written_by("llama-2-7b", "TransformerDecoder", "torchtune")
-    return TrainingSettings(config, 2, optimizer, options | _checkpoints(cells))
+    return TrainingSettings(config, 2, optimizer, options, cells["recompute"].startswith("full"))
 
 
 def _litgpt(row: MeasuredTraining) -> Settings:
@@ -114,7 +111,7 @@ def _litgpt(row: MeasuredTraining) -> Settings:
     if cells["gpus"] != "1":
         return "Fabric's FSDP and DDP of 2024 (FSDP 1, flat parameters of a block) are not simulated"
     options = {"sequence": 2048, "recipe": "bf16", "accumulation": 128, "optimizer_variant": "fused"}
-    return TrainingSettings(_written_by("tinyllama-1.1b", "GPT", "litgpt"), 4, "adamw", options, GB)
+    return TrainingSettings(_written_by("tinyllama-1.1b", "GPT", "litgpt"), 4, "adamw", options, unit=GB)
 
 
 _READINGS: Mapping[str, Callable[[MeasuredTraining], Settings]] = {
