@@ -57,7 +57,7 @@ def compared_trainings(progress: Callable[[str], None]) -> Iterator[ComparedRow]
     """Yield every row with a memory figure."""
     for row in training_rows():
         settings = settings_of(row)
-        simulated, measured, unit, reason = None, row.printed_gib, "GiB", row.cells["not_stated"]
+        simulated, measured, unit, reason = None, row.printed_gib, "GiB", row.cells["reason"]
         if isinstance(settings, TrainingSettings):
             simulated, unit = _peak(row, settings) / settings.unit, settings.unit_name
             if settings.unit_name == "GB":
