@@ -117,6 +117,8 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
                 option.check(name, getattr(self, name))
         if self.sequence is not None and not 1 <= self.sequence <= LARGEST_SEQUENCE:
             raise BuddysimError(f"sequence {self.sequence}: expected 1 to {LARGEST_SEQUENCE} tokens")
+        if self.recipe in ("fp16", "fp16-master"):
+            raise BuddysimError(f"recipe {self.recipe}: fp16 gradients underflow without a scaler: expected amp-fp16")
         if self.recipe is not None:
             recipes.REGISTRY.find(self.recipe)
         if self.attention not in (*ATTENTIONS, None):

@@ -67,6 +67,8 @@ def in_backward(options: ConfigOptions, recipe: Recipe) -> OptimizerInBackward |
         )
     if recipe.scaler:
         raise BuddysimError(f"recipe {recipe.name}: a scaler needs all gradients: expected no optimizer_in_backward")
+    if options.sharding is not None:
+        raise BuddysimError("optimizer_in_backward: gradients are reduced behind a weight's hook: expected one GPU")
     if recipe.masters:
         raise BuddysimError(f"recipe {recipe.name}: masters need all gradients: expected no optimizer_in_backward")
     return OptimizerInBackward()
