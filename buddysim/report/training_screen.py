@@ -22,6 +22,7 @@ from buddysim.report.screen import (
     make_printable,
     print_screen,
 )
+from buddysim.training.result import OPERATORS, PREDICTED
 from buddysim.training.schemes import UNCHANGED, family
 from buddysim.training.schemes.vdnn_dyn import FASTER_WITH_LESS
 
@@ -163,6 +164,10 @@ def _optimizer(result: Flat) -> str:
 
 
 def _layer_times(run: Flat) -> str:
+    if run["calibration"] == OPERATORS:
+        return "times of operators fitted to timings"
+    if run["calibration"].startswith(PREDICTED):
+        return f"times {run['calibration']}"
     library = re.sub(r"^cudnn(\d+)$", r"cuDNN \1", run["conv_library"])
     if "buddysim calibrate" in run["calibration"]:
         return f"layer times fitted by buddysim calibrate ({library})"
@@ -435,7 +440,9 @@ def _decision_text(decisions: Sequence[str]) -> str:
 def _caveats(results: Results) -> Iterator[str]:
     """Caveats of a training, the most important first."""
     run = next(iter(results.values()))["provenance"]
-    if not run["calibrated"]:
+    if run["calibration"].startswith((OPERATORS, PREDICTED)):
+        yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
+    elif not run["calibrated"]:
         yield f"Layer times of this GPU are {run['calibration'].removesuffix('.')}."
     yield "Layers run one after the other; input copy and framework time are left out."
     if "8 MiB of workspace" in run["calibration"]:

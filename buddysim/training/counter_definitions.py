@@ -18,6 +18,12 @@ _AT_PEAK: Final = "at the time of peak memory"
 
 _TIME = {
     "time_ms": (_MS, "Time of one iteration, forward and backward."),
+    "time_min_ms": (
+        _MS,
+        "`time_ms` times the 5 % quantile of measured over predicted time, of rows never fitted of the same kind of "
+        "prediction.",
+    ),
+    "time_max_ms": (_MS, "The same with the 95 % quantile."),
     "performance_vs_oracle": ("fraction", "Oracle time divided by iteration time, 1 at best; null if it does not fit."),
     "oracle_ms": (
         _MS,
@@ -203,6 +209,7 @@ _PROVENANCE = {
     "provenance.precision": ("", "Number format that layers compute in: `fp32`, `tf32`, `fp16`, `bf16`."),
     "provenance.conv_library": ("", "Version of the CONV library."),
     "provenance.calibrated": ("", "Whether layer times on this GPU are fitted to measured timings."),
+    "provenance.time_error": ("", "Error of this kind of prediction, and the GPU that times are predicted from."),
     "provenance.calibration": ("", "Timings that layer times are fitted to, or `uncalibrated` and the reason."),
     "provenance.optimizer": ("", "Optimizer that updates the weights: `none`, `sgd`, `momentum`, `adam`."),
     "provenance.prefetch": ("", "Rule that decides when feature maps are prefetched."),

@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, software
+from buddysim.training.cost.time_error import time_error
+from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.optimizers import find_optimizer
 from buddysim.training.outcome import format_size
 from buddysim.training.schemes import accuracy
 
 if TYPE_CHECKING:
+    from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
     from buddysim.training.outcome import IterationOutcome, LayerScope, OutOfMemory
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
+OPERATORS, PREDICTED = "timings of its operators", "predicted from"
+"""What the times of recorded operators come from."""
 _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
@@ -73,8 +78,11 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
     peak = whole.usage.at_peak
     stalls = outcome.stall_ps_by_cause()
     reached = outcome.peak_memory
+    error = time_error(outcome.network, outcome.cost)
     return {
         "time_ms": _ms(whole.time_ps),
+        "time_min_ms": _ms(round(whole.time_ps * error.low)),
+        "time_max_ms": _ms(round(whole.time_ps * error.high)),
         "performance_vs_oracle": whole.performance_vs_oracle if outcome.fits else None,
         "oracle_ms": _ms(whole.baseline_ps),
         "compute_ms": _ms(whole.compute_ps),
@@ -235,8 +243,8 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "dram_bytes_per_s": machine.dram_bytes_per_s,
         "precision": cost.precision.name,
         "conv_library": cost.library,
-        "calibrated": cost.calibrated,
-        "calibration": cost.source if cost.calibrated else _uncalibrated(cost.source),
+        **_calibration(outcome.network, cost),
+        "time_error": time_error(outcome.network, cost).text,
         "optimizer": options.optimizer or "none",
         "prefetch": outcome.plan.prefetch,
         "pool_policy": options.pool_policy,
@@ -244,6 +252,15 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "decisions": [*outcome.plan.notes, *notes],
         "assumptions": {**cost.assumptions, **derived, **outcome.plan.assumptions, **optimizer, "model": MODEL},
     }
+
+
+def _calibration(network: Network, cost: CostModel) -> dict[str, Any]:
+    """Whether the GPU's own timings are behind its times, and which timings are."""
+    if not isinstance(network, RecordedNetwork):
+        source = cost.source if cost.calibrated else _uncalibrated(cost.source)
+        return {"calibrated": cost.calibrated, "calibration": source}
+    origin = time_error(network, cost).predicted_from
+    return {"calibrated": not origin, "calibration": f"{PREDICTED} {origin}" if origin else OPERATORS}
 
 
 def _uncalibrated(source: str) -> str:

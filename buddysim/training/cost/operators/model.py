@@ -132,6 +132,14 @@ class OperatorModel:
                     break
         return self._products[number_format]
 
+    def origin(self, number_format: str) -> str:
+        """Return the GPU whose rows are behind the constants of products of a number format."""
+        for name in ALIKE[number_format]:
+            for machine in self._names:
+                if machine in self._fitted and name in self._fitted[machine].products:
+                    return machine
+        raise ValueError(number_format)
+
     def attention_constants(self, kernel: str) -> AttentionConstants:
         """Return the constants of PyTorch's flash or efficient kernel."""
         if kernel not in self._attention:

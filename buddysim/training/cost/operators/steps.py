@@ -78,7 +78,7 @@ class IterationConstants:
 @cache
 def iteration_constants() -> IterationConstants:
     """Load the constants that ship."""
-    path = resources.files("buddysim.training.cost") / "data" / "operators" / "iterations" / "fitted.toml"
+    path = resources.files("buddysim.training.cost") / "data" / "iterations" / "fitted.toml"
     content = parse_toml(path.read_text(encoding="utf-8"))
     return IterationConstants(content["communication"], content["flash1"])
 
