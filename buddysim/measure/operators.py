@@ -30,7 +30,7 @@ ProductSize = tuple[str, int, int, int, int]
 MemorySize = tuple[str, int, int]
 
 
-class AskedOperators(NamedTuple):
+class RequestedOperators(NamedTuple):
     """What a step runs, each size once.
 
     Attributes
@@ -60,7 +60,7 @@ class OperatorDevice(Protocol):
         """Measure a kernel that reads and writes as many bytes."""
 
 
-def asked_operators(network: RecordedNetwork) -> AskedOperators:
+def requested_operators(network: RecordedNetwork) -> RequestedOperators:
     """Return the sizes of a recorded step, in the order in which they come first."""
     products: dict[ProductSize, None] = {}
     attention: dict[tuple[str, AttentionWork], None] = {}
@@ -76,7 +76,7 @@ def asked_operators(network: RecordedNetwork) -> AskedOperators:
             products |= {(work.number_format, count, m, n, k): None for m, n, k, count in work.products}
         elif work.bytes and work.launcher != "optimizer":
             memory[work.kind, work.bytes, _row(operation)] = None
-    return AskedOperators(tuple(products), tuple(attention), tuple(memory))
+    return RequestedOperators(tuple(products), tuple(attention), tuple(memory))
 
 
 def _row(operation: TracedOperation) -> int:
@@ -94,14 +94,14 @@ def measure_operators(
     folder : of the files, which is created
     progress : called with a line for each file
     """
-    asked = asked_operators(network)
+    requested = requested_operators(network)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.csv" for name in ("products", "attention", "memory")]
     check_outputs(paths)
     rows: list[list[tuple[object, ...]]] = [
-        [(*size, _SOURCE, device.product_us(size)) for size in asked.products],
-        [(*_attention_cells(kernel, work), device.attention_us(work)) for kernel, work in asked.attention],
-        [(*size, _SOURCE, device.memory_us(size)) for size in asked.memory],
+        [(*size, _SOURCE, device.product_us(size)) for size in requested.products],
+        [(*_attention_cells(kernel, work), device.attention_us(work)) for kernel, work in requested.attention],
+        [(*size, _SOURCE, device.memory_us(size)) for size in requested.memory],
     ]
     for path, columns, measured in zip(paths, (PRODUCTS, ATTENTION, MEMORY), rows, strict=True):
         lines = [f"# source: measured on {device.name} by machines measure (rows {_SOURCE})", ",".join(columns)]
@@ -171,8 +171,8 @@ class TorchDevice:
             return self._us(lambda: torch.native_layer_norm(values, shape, None, None, 1e-5))
         if kind == "norm_backward":
             _, mean, scale = torch.native_layer_norm(values, shape, None, None, 1e-5)
-            backward, wanted = torch.ops.aten.native_layer_norm_backward, [True, False, False]
-            return self._us(lambda: backward(values, values, shape, mean, scale, None, None, wanted))
+            backward, outputs = torch.ops.aten.native_layer_norm_backward, [True, False, False]
+            return self._us(lambda: backward(values, values, shape, mean, scale, None, None, outputs))
         if kind in ("softmax", "long_softmax"):
             return self._us(lambda: values.softmax(-1))
         if kind == "gather":

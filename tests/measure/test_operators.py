@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from buddysim.cli import main
-from buddysim.measure.operators import AskedOperators, MemorySize, ProductSize, asked_operators, measure_operators
+from buddysim.measure.operators import (
+    MemorySize,
+    ProductSize,
+    RequestedOperators,
+    measure_operators,
+    requested_operators,
+)
 from buddysim.training.cost.operators.rows import parse_rows
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.network import RecordedNetwork
@@ -37,25 +43,25 @@ def network(recipe: str = "bf16") -> RecordedNetwork:
 
 
 def test_sizes_come_once() -> None:
-    asked = asked_operators(network())
-    assert len(set(asked.products)) == len(asked.products) > 5
-    assert ("bf16", 1, 30, 77, 32) in asked.products  # logits of 30 tokens
-    assert [work.tokens for _, work in asked.attention] == [10]
-    assert {"elementwise", "softmax", "gather"} & {kind for kind, _, _ in asked.memory}
+    requested = requested_operators(network())
+    assert len(set(requested.products)) == len(requested.products) > 5
+    assert ("bf16", 1, 30, 77, 32) in requested.products  # logits of 30 tokens
+    assert [work.tokens for _, work in requested.attention] == [10]
+    assert {"elementwise", "softmax", "gather"} & {kind for kind, _, _ in requested.memory}
 
 
 def test_rows_are_those_that_the_package_reads(tmp_path: Path) -> None:
     lines: list[str] = []
     paths = measure_operators(tmp_path / "out", network(), HandDevice(), lines.append)
     assert [path.name for path in paths] == ["products.csv", "attention.csv", "memory.csv"]
-    asked: AskedOperators = asked_operators(network())
-    for path, sizes in zip(paths, asked, strict=True):
+    requested: RequestedOperators = requested_operators(network())
+    for path, sizes in zip(paths, requested, strict=True):
         rows = parse_rows(path.read_text(), path.stem, path.name)
         assert len(rows) == len(sizes)
         assert {row.gpu for row in rows} == {"by-hand"}
     products = parse_rows(paths[0].read_text(), "products", "products.csv")
-    assert products[0].us == pytest.approx(HandDevice().product_us(asked.products[0]), rel=1e-4)
-    assert lines[0] == f"products: {len(asked.products)} sizes"
+    assert products[0].us == pytest.approx(HandDevice().product_us(requested.products[0]), rel=1e-4)
+    assert lines[0] == f"products: {len(requested.products)} sizes"
 
 
 def test_on_the_cpu_of_pytorch(tmp_path: Path) -> None:
