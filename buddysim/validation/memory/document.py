@@ -107,8 +107,8 @@ Causes of errors:
 
 - *LoRA and QLoRA* (torchtune-flags-009, -010) are both simulated 0.40 GiB too high: 4.7 % of one figure, 9.0 % of the
   other. At this peak alone the gradient of the first part of the logits is there (0.245 GiB), with what the last norm
-  saves (0.14 GiB). Adapters' optimizer state and the cache of positions (0.397 GiB) would explain as much, had the figures been
-  read before the first update. Which of them is not in the figure isn't stated.
+  saves (0.14 GiB). Adapters' optimizer state and the cache of positions (0.397 GiB) would explain as much, had the
+  figures been read before the first update. Which of them is not in the figure isn't stated.
 - *torchao's rows* are 0.97 to 1.31 GiB too low. Each row is a sum of weights, gradients and states at the optimizer's
   update, and of the last layer's activations before it. The missing part is the same with states of 16, 8 and 4 bits a
   number, so it is no state. Its origin in the recipe was not found.
