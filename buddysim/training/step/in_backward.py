@@ -28,12 +28,10 @@ class OptimizerInBackward(StepPart):
         Raises
         ------
         BuddysimError
-            no optimizer, or frozen weights
+            no optimizer
         """
         if step.optimizer.optimizer is None:
             raise BuddysimError("optimizer_in_backward: no optimizer runs: expected one (--optimizer)")
-        if any(not one.requires_grad for one in step.model.parameters()):
-            raise BuddysimError("optimizer_in_backward: frozen weights have no gradient: expected no adapters")
         for one in step.optimizer.parameters:
             own = TracedOptimizer(step.optimizer.optimizer, step.optimizer.variant, [one])
             if step.steady:
@@ -67,8 +65,6 @@ def in_backward(options: ConfigOptions, recipe: Recipe) -> OptimizerInBackward |
         )
     if recipe.scaler:
         raise BuddysimError(f"recipe {recipe.name}: a scaler needs all gradients: expected no optimizer_in_backward")
-    if options.sharding is not None:
-        raise BuddysimError("optimizer_in_backward: gradients are reduced behind a weight's hook: expected one GPU")
     if recipe.masters:
         raise BuddysimError(f"recipe {recipe.name}: masters need all gradients: expected no optimizer_in_backward")
     return OptimizerInBackward()

@@ -27,7 +27,10 @@ from tests.training.transformers.compared import (  # noqa: E402
     events_of_tape,
     first_difference,
 )
+from tests.training.transformers.conftest import _installed  # noqa: E402
 from tests.training.transformers.measured import measure  # noqa: E402
+
+__all__ = ["_installed"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Warning only once for all operators")]
 

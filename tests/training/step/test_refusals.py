@@ -21,8 +21,8 @@ from tests.training.step.small_config import CONFIG
         ({"recipe": "amp-fp16", "optimizer_in_backward": True}, "adamw", "recipe amp-fp16: a scaler needs all grad"),
         ({"recipe": "bf16-master", "optimizer_in_backward": True}, "adamw", "recipe bf16-master: masters need all"),
         ({"accumulation": 2, "optimizer_in_backward": True}, "adamw", "accumulation 2: optimizer_in_backward drops"),
-        ({"lora": "8", "optimizer_in_backward": True}, "adamw", "optimizer_in_backward: frozen weights have no grad"),
-        ({"fsdp": 2, "optimizer_in_backward": True}, "adamw", "optimizer_in_backward: gradients are reduced behind"),
+        ({"lora": "8", "optimizer_in_backward": True}, "adamw", "lora: frozen weights have no gradients"),
+        ({"fsdp": 2, "optimizer_in_backward": True}, "adamw", "fsdp: gradients are reduced first"),
         ({"optimizer_in_backward": True}, "none", "optimizer_in_backward: no optimizer runs: expected one"),
         (
             {"optimizer_variant": "fused"},
