@@ -13,6 +13,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from textwrap import wrap
 
 import numpy as np
 
@@ -187,6 +188,10 @@ def kind_lines(found: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
         yield f"| {kind} | {one['rows']} | {100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} |"
 
 
+def _wrapped(line: str) -> str:
+    return line if line.startswith("|") or "\n" in line else "\n".join(wrap(line, 120)) if line else ""
+
+
 def main() -> int:
     """Compare everything and write it."""
     steps = read_steps()
@@ -217,7 +222,7 @@ def main() -> int:
         gpus=" and ".join(UNSHARED_GPUS), sources=" and ".join(FITTED_SOURCES), models=" and ".join(CHECKED_MODELS)
     )
     lines = [head, *operator_lines(figures), "", *step_lines(steps, parts, constants), "", *kind_lines(by_kind)]
-    write_text(PAGE, "\n".join(lines) + "\n")
+    write_text(PAGE, "\n".join(map(_wrapped, lines)) + "\n")
     return 0
 
 
