@@ -27,7 +27,7 @@ from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.fitting.iterations import fit_iterations
 from buddysim.training.cost.operators.model import ALIKE, OperatorModel
-from buddysim.training.cost.operators.rows import FILES, MeasuredOperator, MeasuredStep, read_rows, read_steps
+from buddysim.training.cost.operators.rows import FILES, MeasuredOperator, TimedStep, read_rows, read_steps
 from buddysim.training.cost.operators.split import CHECKED_MODELS, FITTED_SOURCES, UNSHARED_GPUS
 from buddysim.training.cost.operators.steps import IterationConstants, StepParts, parts_of, step_ms
 
@@ -102,7 +102,7 @@ def _median(values: np.ndarray[tuple[int], np.dtype[np.float64]] | None) -> str:
 
 
 def step_lines(
-    steps: Sequence[MeasuredStep], parts: Sequence[StepParts], constants: IterationConstants
+    steps: Sequence[TimedStep], parts: Sequence[StepParts], constants: IterationConstants
 ) -> Iterator[str]:
     """Yield the tables of whole steps."""
     ratios: dict[tuple[str, str, str], list[float]] = {}
@@ -141,7 +141,7 @@ def step_lines(
 
 
 def kinds(
-    steps: Sequence[MeasuredStep], parts: Sequence[StepParts], left: Mapping[int, StepParts],
+    steps: Sequence[TimedStep], parts: Sequence[StepParts], left: Mapping[int, StepParts],
     constants: IterationConstants,
 ) -> dict[str, dict[str, float]]:  # fmt: skip
     """Return the error of each kind of prediction, of rows that were never fitted."""
@@ -173,7 +173,7 @@ def _kind(ratios: Sequence[float]) -> dict[str, float]:
     return {"rows": len(ratios), "median": round(away, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
 
 
-def kind_lines(found: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def kind_lines(by_kind: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     """Yield the table of kinds of prediction."""
     yield "## Kinds of prediction"
     yield ""
@@ -184,7 +184,7 @@ def kind_lines(found: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     yield ""
     yield "| kind | rows | median error | 5 % | 95 % |"
     yield "|---|---|---|---|---|"
-    for kind, one in found.items():
+    for kind, one in by_kind.items():
         yield f"| {kind} | {one['rows']} | {100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} |"
 
 
@@ -197,7 +197,7 @@ def main() -> int:
     steps = read_steps()
     costs: dict[tuple[str, bool, bool], CostModel] = {}
 
-    def cost_of(step: MeasuredStep, left_out: bool) -> CostModel:
+    def cost_of(step: TimedStep, left_out: bool) -> CostModel:
         key = (step.gpu, step.recipe == "fp32", left_out)
         if key not in costs:
             costs[key] = CostModel.load(step.gpu, precision="fp32" if key[1] else "bf16")

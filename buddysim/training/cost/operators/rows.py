@@ -30,7 +30,7 @@ _DATA = resources.files("buddysim.training.cost") / "data" / "operators"
 
 
 @dataclass(frozen=True)
-class MeasuredStep:
+class TimedStep:
     """A measured training step of PyTorch, or one pass of it; of several micro-steps, one.
 
     Attributes
@@ -63,7 +63,7 @@ class MeasuredStep:
         return self.source in FITTED_SOURCES and self.model not in CHECKED_MODELS
 
 
-def read_steps() -> list[MeasuredStep]:
+def read_steps() -> list[TimedStep]:
     """Return the measured steps that ship."""
     rows = csv_rows((_DATA / "iterations.csv").read_text(encoding="utf-8"), "iterations.csv")
     next(rows)
@@ -72,7 +72,7 @@ def read_steps() -> list[MeasuredStep]:
         texts = dict(zip(ITERATIONS, cells, strict=True))
         numbers = {name: int(texts.pop(name)) for name in ("tokens", "batch", "accumulation", "gpus")}
         ms = float(texts.pop("ms"))
-        steps.append(MeasuredStep(**texts, **numbers, ms=ms))  # type: ignore[arg-type]
+        steps.append(TimedStep(**texts, **numbers, ms=ms))  # type: ignore[arg-type]
     return steps
 
 

@@ -18,7 +18,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.architectures.published import contents
 from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.cost.model import CostModel
-from buddysim.training.cost.operators.rows import MeasuredStep
+from buddysim.training.cost.operators.rows import TimedStep
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.recorded.work import work_of
@@ -83,7 +83,7 @@ def iteration_constants() -> IterationConstants:
     return IterationConstants(content["communication"], content["flash1"])
 
 
-def network_of_step(step: MeasuredStep) -> RecordedNetwork:
+def network_of_step(step: TimedStep) -> RecordedNetwork:
     """Return the record of a measured step."""
     keys: dict[str, Any]
     if step.model == "bert-large":
@@ -101,7 +101,7 @@ def network_of_step(step: MeasuredStep) -> RecordedNetwork:
     return network.at(step.batch, "adamw" if step.part == "step" else "none")
 
 
-def parts_of(step: MeasuredStep, cost: CostModel | None = None) -> StepParts:
+def parts_of(step: TimedStep, cost: CostModel | None = None) -> StepParts:
     """Return the predicted parts of a measured step.
 
     Parameters
@@ -134,7 +134,7 @@ def parts_of(step: MeasuredStep, cost: CostModel | None = None) -> StepParts:
     )  # fmt: skip
 
 
-def _collectives_ms(step: MeasuredStep, network: RecordedNetwork, machine: TrainingMachine) -> float:
+def _collectives_ms(step: TimedStep, network: RecordedNetwork, machine: TrainingMachine) -> float:
     """Milliseconds of full sharding: weights gathered twice in 16 bits, gradients reduced as the weights are stored."""
     if step.gpus < 2 or step.part != "step":
         return 0.0
@@ -145,7 +145,7 @@ def _collectives_ms(step: MeasuredStep, network: RecordedNetwork, machine: Train
     return (2 * gather + times.time_ps("reduce_scatter", stored, step.gpus)) / 1e9
 
 
-def step_ms(step: MeasuredStep, parts: StepParts, constants: IterationConstants) -> float:
+def step_ms(step: TimedStep, parts: StepParts, constants: IterationConstants) -> float:
     """Return the predicted milliseconds of a step: the longer of the GPU's and the host's line."""
     slower = constants.flash1[step.gpu] if step.attention == "flash1" else {"forward": 1.0, "backward": 1.0}
     attention = slower["forward"] * parts.attention_ms + slower["backward"] * parts.attention_backward_ms

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.training.cost.operators.fitting.search import Bounds, fitted
-from buddysim.training.cost.operators.rows import MeasuredStep
+from buddysim.training.cost.operators.rows import TimedStep
 from buddysim.training.cost.operators.steps import IterationConstants, StepParts, step_ms
 
 
-def fit_iterations(steps: Sequence[MeasuredStep], parts: Sequence[StepParts]) -> IterationConstants:
+def fit_iterations(steps: Sequence[TimedStep], parts: Sequence[StepParts]) -> IterationConstants:
     """Return the constants for which predictions are nearest to the steps that are for fitting."""
     inside = [(step, part) for step, part in zip(steps, parts, strict=True) if step.fitted]
     gpus = sorted({step.gpu for step, _ in inside})
