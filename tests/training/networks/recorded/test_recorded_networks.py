@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes, simulate
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.cost import CostModel
@@ -14,6 +15,7 @@ from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_bytes
 from buddysim.training.optimizers import optimizer_names
 from buddysim.training.result import TrainingResult
+from buddysim.training.schemes._links import link_rate
 
 from .small_model import BATCH, FEATURES, HIDDEN, TOKENS, WORDS, recorded
 
@@ -75,7 +77,8 @@ def test_eager_lives_as_the_record_to_the_byte(optimizer: str) -> None:
     network = recorded(2, optimizer)
     result = simulate(network, BATCH, MACHINE, "eager", optimizer=optimizer)
     assert result.counters["memory.peak_bytes"] == network.tape.peak_bytes()
-    program = recorded_program(network, CostModel.load(MACHINE, precision="bf16"))
+    machine = TrainingMachine.load(MACHINE)
+    program = recorded_program(network, CostModel.load(machine, precision="bf16"), link_rate(machine, None))
     levels = memory_usage.levels(program).sum(axis=1)
     live = list(network.tape.live_bytes())
     assert set(levels) <= set(live)
@@ -99,8 +102,8 @@ def test_layers_without_a_scheme_are_as_long_and_nearly_as_large_as_eager(optimi
     eager, layers = (
         simulate(network, BATCH, MACHINE, scheme, optimizer=optimizer) for scheme in ("eager", "vdnn-none-p")
     )
-    assert layers.counters["time_ms"] == pytest.approx(eager.counters["time_ms"], rel=1e-9)
-    assert layers.counters["performance_vs_oracle"] == pytest.approx(1)
+    assert layers.counters["time_ms"] == pytest.approx(eager.counters["time_ms"], rel=2e-3)  # a launch
+    assert layers.counters["performance_vs_oracle"] == pytest.approx(1, rel=2e-3)
     assert layers.counters["memory.peak_bytes"] == pytest.approx(eager.counters["memory.peak_bytes"], rel=0.02)
 
 
