@@ -120,7 +120,8 @@ def page_commands(name: str) -> list[Command]:
     for language, block in BLOCK.findall((HOW_TO / f"{name}.md").read_text(encoding="utf-8")):
         if language == "python":
             if "..." not in block:
-                words = ("run_sweep",) if "run_sweep" in block else ("pandas",) if "pandas" in block else ("script",)
+                kind = next((name for name in ("run_sweep", "pandas") if name in block), "script")
+                words = (kind, *re.findall(r"out/[\w./-]+", block))
                 result.append(Command(f"cat > script.py <<'END'\n{block}END\npython script.py", words, own_need(words)))
             continue
         for line in block.replace("\\\n", " ").splitlines():

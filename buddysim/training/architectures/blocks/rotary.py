@@ -51,10 +51,11 @@ class RotaryEmbedding(Module):
         F.copy_(self.inv_freq, inv_freq)
 
     def _long_frequencies(self) -> Tensor:
-        """Make the frequencies of long sequences, in the first step; their factors are numbers of the host."""
+        """Make the frequencies of long sequences, in the first step; their factors are copied from the host."""
+        factors = active_tape().empty(self.inv_freq.shape, float32, "lift_fresh")
         features = 2 * self.inv_freq.shape[0]
         shape = F.arange(0, features, 2).float() / features
-        return 1.0 / (F.power(10_000.0, shape) * 1.0)
+        return 1.0 / (factors * F.power(10_000.0, shape))
 
 
 def rotate_half(x: Tensor) -> Tensor:
