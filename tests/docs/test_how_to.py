@@ -120,7 +120,7 @@ def page_commands(name: str) -> list[Command]:
     for language, block in BLOCK.findall((HOW_TO / f"{name}.md").read_text(encoding="utf-8")):
         if language == "python":
             if "..." not in block:
-                kind = next((name for name in ("run_sweep", "pandas") if name in block), "script")
+                kind = next((needed for needed in ("run_sweep", "pandas") if needed in block), "script")
                 words = (kind, *re.findall(r"out/[\w./-]+", block))
                 result.append(Command(f"cat > script.py <<'END'\n{block}END\npython script.py", words, own_need(words)))
             continue
