@@ -90,9 +90,11 @@ def operator_lines(figures: Mapping[str, GpuFigures]) -> Iterator[str]:
         cells = [_median(inside), f"**{_median(outside)}**", f"{100 * np.nanquantile(abs(outside), 0.9):.0f}%"]
         for low, high in pairwise(CLASSES_US):
             cells.append(_median(outside[(times >= low) & (times < high)]))
-        yield f"| {file} | {gpu} | {name} | {source or 'a'} | {len(rows)}, {len(checked)} | " + " | ".join(
-            [*cells, _median(away)]
-        ) + " |"
+        yield (
+            f"| {file} | {gpu} | {name} | {source or 'a'} | {len(rows)}, {len(checked)} | "
+            + " | ".join([*cells, _median(away)])
+            + " |"
+        )
 
 
 def _median(values: np.ndarray[tuple[int], np.dtype[np.float64]] | None) -> str:
@@ -101,9 +103,7 @@ def _median(values: np.ndarray[tuple[int], np.dtype[np.float64]] | None) -> str:
     return f"{100 * np.nanmedian(abs(values)):.1f}%"
 
 
-def step_lines(
-    steps: Sequence[TimedStep], parts: Sequence[StepParts], constants: IterationConstants
-) -> Iterator[str]:
+def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants: IterationConstants) -> Iterator[str]:
     """Yield the tables of whole steps."""
     ratios: dict[tuple[str, str, str], list[float]] = {}
     misses = []

@@ -1,4 +1,4 @@
-"""What happens to a tensor between the moment autograd saves it and its use (``torch.autograd.graph``).
+"""What happens to a tensor from when autograd saves it to its use (``torch.autograd.graph``).
 
 Hooks replace a saved tensor by something else: a number, a copy on the host, the promise to compute it again. The
 innermost ones count, as in PyTorch.

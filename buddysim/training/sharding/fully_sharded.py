@@ -44,7 +44,7 @@ class FsdpPolicy:
     param_dtype : in which weights are gathered; None: their own
     reduce_dtype : in which gradients are reduced; None: their own
     reshard_after_forward : blocks give their weights back behind the forward pass
-    prefetch : blocks whose weights are gathered ahead; None: the next one in the backward pass alone
+    gather_ahead : blocks whose weights are gathered ahead; None: the next one in the backward pass alone
     """
 
     gpus: int
@@ -52,7 +52,7 @@ class FsdpPolicy:
     param_dtype: DType | None = None
     reduce_dtype: DType | None = None
     reshard_after_forward: bool = True
-    prefetch: int | None = None
+    gather_ahead: int | None = None
 
 
 class FullySharded:
@@ -82,9 +82,9 @@ class FullySharded:
         groups = [ShardedGroup(self, block, self._divided(parameters, owners)) for block, parameters in of_block]
         root = ShardedGroup(self, model, self._divided(list(rest.values()), owners), is_root=True)
         for index, group in enumerate(groups):
-            if policy.prefetch is not None:
-                group.ahead = groups[index + 1 : index + 1 + policy.prefetch]
-                group.behind = groups[max(0, index - policy.prefetch) : index][::-1]
+            if policy.gather_ahead is not None:
+                group.ahead = groups[index + 1 : index + 1 + policy.gather_ahead]
+                group.behind = groups[max(0, index - policy.gather_ahead) : index][::-1]
         self.groups = [root, *groups]
 
     def _divided(

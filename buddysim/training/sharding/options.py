@@ -32,7 +32,7 @@ class ShardingOptions:
         "MiB of a bucket of gradients; 25 (the first one 1) with ddp, 5e8 elements with zero if not given",
         None, metavar="MIB", group=_GROUP,
     )  # fmt: skip
-    prefetch: int | None = option_field(
+    gather_ahead: int | None = option_field(
         int, "blocks whose weights fsdp gathers ahead; the next one of the backward pass alone if not given", None,
         metavar="N", group=_GROUP,
     )  # fmt: skip

@@ -34,7 +34,7 @@ class FullSharding(StepPart):
             param_dtype=recipe.weights if masters else None,
             reduce_dtype=request.reduce_dtype or (float32 if masters else None),
             reshard_after_forward=request.reshard,
-            prefetch=request.prefetch,
+            gather_ahead=request.gather_ahead,
         )
 
     def model_built(self, step: TrainingStep) -> None:

@@ -8,7 +8,7 @@ weights
     part, in fp32 where the recipe has masters; this copy is what the optimizer updates.
 backward
     A bucket of 5e8 elements is allocated with the first gradient. Gradients are copied into it, which ends them; when
-    the next one has no place, the bucket is reduced, by way of a copy if it belongs to several GPUs, and of its
+    the next one doesn't fit, the bucket is reduced, by way of a copy if it belongs to several GPUs, and of its
     gradients those of this GPU's part are copied to a tensor of their own. Stage 2 does so as gradients arrive, stage 1
     behind the backward pass of the last micro-step, so that all gradients exist till then.
 update

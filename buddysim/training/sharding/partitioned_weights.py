@@ -10,7 +10,7 @@ weights
     which they are copied when the first of them is needed. Behind a module its weights are given back, unless they are
     needed again within 1e9 elements, or were gathered for that already.
 gradients
-    are copied to a bucket of 5e8 elements that is always there. When the next one has no place, all are reduced and
+    are copied to a bucket of 5e8 elements that is always there. When the next one doesn't fit, all are reduced and
     scattered by way of another buffer, and this GPU's parts are copied to a tensor that is always there.
 update
     Parts of at most 1e9 elements are updated one after the other: gradients cast, copies in fp32 where the recipe has
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: ``stage3_max_reuse_distance``, ``sub_group_size``; all in elements.
 PERSISTENT = 100_000
 PREFETCH = 50_000_000
-MOST_LIVE = 1_000_000_000
+MAX_LIVE = 1_000_000_000
 REUSE_DISTANCE = 1_000_000_000
 SUB_GROUP = 1_000_000_000
 
@@ -118,7 +118,7 @@ class PartitionedWeights(StepPart):
         tape = step.tape
         forward: list[_OwnWeights] = []
         operations, saved = len(tape.operations), len(tape.saved)
-        recorders = [_Recorder(one, forward) for one in modules]
+        recorders = [_UseRecorder(one, forward) for one in modules]
         for one in self.weights:
             one.full.storage.restore()
             one.show(one.full)
@@ -169,7 +169,7 @@ class PartitionedWeights(StepPart):
         while self.queue and self.queue[0][1] <= position:
             weight, needed = self.queue.popleft()
             self.ahead[id(weight)] = needed
-        most, taken, elements = min(MOST_LIVE - self.live, PREFETCH), [], 0
+        most, taken, elements = min(MAX_LIVE - self.live, PREFETCH), [], 0
         while self.queue and elements < most:
             weight, needed = self.queue.popleft()
             self.ahead[id(weight)] = max(needed, self.ahead.get(id(weight), 0))
@@ -299,7 +299,7 @@ class GatheredWeight(ShardedParameter):
 
 
 class _Flight:
-    """Weights on their way: one alone is gathered into its own memory, several into a buffer."""
+    """Weights being gathered: one alone is gathered into its own memory, several into a buffer."""
 
     def __init__(self, weights: list[GatheredWeight], gpus: int) -> None:
         tape, self.weights = active_tape(), weights
@@ -348,7 +348,7 @@ class _OwnWeights(ModuleHooks):
         return output
 
 
-class _Recorder(ModuleHooks):
+class _UseRecorder(ModuleHooks):
     """Notes when a module runs."""
 
     def __init__(self, of: _OwnWeights, order: list[_OwnWeights]) -> None:

@@ -24,7 +24,7 @@ _INSTEAD = {
     "expert_parallel": "use fsdp N, which divides the experts' weights too",
 }
 #: Kinds that an option says something about.
-_OF = {"bucket": ("ddp", "zero1", "zero2", "zero3"), "prefetch": ("fsdp",), "reduce_format": ("fsdp",)}
+_OF = {"bucket": ("ddp", "zero1", "zero2", "zero3"), "gather_ahead": ("fsdp",), "reduce_format": ("fsdp",)}
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,13 @@ class ShardingRequest:
     kind : what is divided, and by whose code
     gpus : how many
     bucket_mib : of a bucket of gradients; None: the default of the kind
-    prefetch, reshard, reduce_dtype : see `fully_sharded.FsdpPolicy`
+    gather_ahead, reshard, reduce_dtype : see `fully_sharded.FsdpPolicy`
     """
 
     kind: Kind
     gpus: int
     bucket_mib: int | None = None
-    prefetch: int | None = None
+    gather_ahead: int | None = None
     reshard: bool = True
     reduce_dtype: DType | None = None
 
@@ -71,7 +71,7 @@ def read_sharding(options: ShardingOptions) -> ShardingRequest | None:
         return None
     _check_range(kind, getattr(options, kind), LARGEST_GROUP, "GPUs")
     _check_range("bucket", options.bucket, 1 << 20, "MiB")
-    _check_range("prefetch", options.prefetch, 1 << 10, "blocks")
+    _check_range("gather_ahead", options.gather_ahead, 1 << 10, "blocks")
     if options.reduce_format is not None and options.reduce_format not in REDUCE_FORMATS:
         nearest = hint(options.reduce_format, REDUCE_FORMATS)
         raise BuddysimError(
@@ -79,7 +79,7 @@ def read_sharding(options: ShardingOptions) -> ShardingRequest | None:
         )
     reduce_dtype = REDUCE_FORMATS[options.reduce_format] if options.reduce_format else None
     return ShardingRequest(
-        kind, getattr(options, kind), options.bucket, options.prefetch, options.reshard, reduce_dtype
+        kind, getattr(options, kind), options.bucket, options.gather_ahead, options.reshard, reduce_dtype
     )
 
 

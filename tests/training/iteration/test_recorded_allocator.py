@@ -1,4 +1,4 @@
-"""The caching allocator under a recorded step: two iterations, state made in the first update, what lies beside it."""
+"""The caching allocator under a recorded step: two iterations, state made in the first update, memory outside of it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ CASES = {
     "recomputed as one": (SavingRules((CheckpointRule(0, 1, together=2),)), "1 GB/s", 80),
     # f1 0-10, c1 10-14, f2 14-24, c2 24-28, p2 28-32, b2 32-52, p1 52-56, b1 56-76
     "offloaded without a stream": (offload(0), "1 GB/s", 76),
-    # f1 0-10, c1 10-14 next to f2 10-20, c2 20-24 beside b2 20-40 (still there), p1 24-28, b1 40-60
+    # f1 0-10, c1 10-14 next to f2 10-20, c2 20-24 next to b2 20-40 (still there), p1 24-28, b1 40-60
     "offloaded on one stream": (offload(1), "1 GB/s", 60),
     # f1 0-10, f2 10-20, c1 10-50 is waited for, b2 50-70, c2 50-90 is waited for, p1 90-130, b1 130-150
     "offloaded on one slow stream": (offload(1), "100 MB/s", 150),

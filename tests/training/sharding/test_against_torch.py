@@ -91,7 +91,7 @@ def test_fsdp_without_resharding_allocates_as_measured(tmp_path: Path):
 
 
 def test_fsdp_that_gathers_a_block_ahead_allocates_as_measured(tmp_path: Path):
-    assert_equal(tmp_path, 2, fsdp_sizes(FsdpPolicy(2, prefetch=1)), kind="fsdp", prefetch=1)
+    assert_equal(tmp_path, 2, fsdp_sizes(FsdpPolicy(2, gather_ahead=1)), kind="fsdp", gather_ahead=1)
 
 
 @pytest.mark.parametrize("cap", [0.01, 0.03])

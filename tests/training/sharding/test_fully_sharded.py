@@ -75,9 +75,9 @@ def test_without_resharding_blocks_are_gathered_once():
     assert tape.peak_bytes() > tape_of(fsdp=2).peak_bytes()
 
 
-@pytest.mark.parametrize(("prefetch", "is_ahead"), [(None, False), (1, True)])
-def test_weights_are_gathered_ahead_of_the_block_before(prefetch: int | None, is_ahead: bool):
-    operations = tape_of(fsdp=2, prefetch=prefetch).operations
+@pytest.mark.parametrize(("gather_ahead", "is_ahead"), [(None, False), (1, True)])
+def test_weights_are_gathered_ahead_of_the_block_before(gather_ahead: int | None, is_ahead: bool):
+    operations = tape_of(fsdp=2, gather_ahead=gather_ahead).operations
     gather = next(one.index for one in operations if (one.name, one.scope) == ("all_gather", "model.layers.1"))
     product = next(one.index for one in operations if (one.name, one.scope[:14]) == ("mm", "model.layers.0"))
     assert (gather < product) is is_ahead

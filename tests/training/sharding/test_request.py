@@ -15,8 +15,8 @@ from buddysim.training.sharding.request import ShardingRequest
 def test_options_make_one_request():
     assert ConfigOptions().sharding is None
     assert ConfigOptions(zero2=4, bucket=100).sharding == ShardingRequest("zero2", 4, bucket_mib=100)
-    expected = ShardingRequest("fsdp", 8, prefetch=2, reshard=False, reduce_dtype=float32)
-    assert ConfigOptions(fsdp=8, prefetch=2, reshard=False, reduce_format="fp32").sharding == expected
+    expected = ShardingRequest("fsdp", 8, gather_ahead=2, reshard=False, reduce_dtype=float32)
+    assert ConfigOptions(fsdp=8, gather_ahead=2, reshard=False, reduce_format="fp32").sharding == expected
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_options_make_one_request():
     [
         ({"fsdp": 0}, "fsdp 0: expected 1 to 65536 GPUs"),
         ({"fsdp": 2, "ddp": 2}, "ddp and fsdp: expected one of them: each divides what the others hold whole"),
-        ({"prefetch": 2}, "prefetch 2: expected with fsdp alone"),
+        ({"gather_ahead": 2}, "gather_ahead 2: expected with fsdp alone"),
         ({"bucket": 25, "fsdp": 2}, "bucket 25: expected with ddp or zero1 or zero2 or zero3 alone"),
         ({"reshard": False, "ddp": 2}, "reshard False: expected with fsdp alone"),
         ({"reduce_format": "fp8", "fsdp": 2}, "reduce_format 'fp8': expected one of fp32, bf16"),

@@ -97,7 +97,7 @@ def _sharded(model: Any, processes: int, setup: dict[str, Any]) -> Any:
     for layer in layers:
         fully_shard(layer, mesh=mesh, mp_policy=policy, **setup.get("options", {}))
     fully_shard(model, mesh=mesh, mp_policy=policy)
-    if depth := setup.get("prefetch"):
+    if depth := setup.get("gather_ahead"):
         for index, layer in enumerate(layers):
             layer.set_modules_to_forward_prefetch(layers[index + 1 : index + 1 + depth])
             layer.set_modules_to_backward_prefetch(layers[max(0, index - depth) : index][::-1])

@@ -55,9 +55,9 @@ def assert_equal(recipe: str, optimizer: str, variant: str, script: Any, model: 
     own = None if isinstance(script, MasterScript) or "optimizer_in_backward" in options else made(optimizer, variant)
     with cuda_rules("flash"):
         measured = measure(model, configs.inputs(NAME, dtype), own, steps=2, script=script)
-    chosen = ConfigOptions(sequence=configs.TOKENS, recipe=recipe, optimizer_variant=variant, **options)
+    options_of_step = ConfigOptions(sequence=configs.TOKENS, recipe=recipe, optimizer_variant=variant, **options)
     tape = record_step(
-        read_config(configs.CONFIGS[NAME]), chosen, recipes.REGISTRY.find(recipe), configs.BATCH, optimizer,
+        read_config(configs.CONFIGS[NAME]), options_of_step, recipes.REGISTRY.find(recipe), configs.BATCH, optimizer,
         iterations=2, steady=False,
     )  # fmt: skip
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""

@@ -107,5 +107,5 @@ def test_fused_attention_in_recomputed_blocks_is_as_measured(name: str, attentio
 @pytest.mark.parametrize("early_stop", [True, False])
 @pytest.mark.parametrize("recipe", ["fp32", "amp-bf16"])
 @pytest.mark.parametrize("name", ["LlamaForCausalLM", "GPT2LMHeadModel", "Gemma2ForCausalLM", "MixtralForCausalLM"])
-def test_kept_results_of_operators_are_as_measured(name: str, recipe: str, early_stop: bool):
+def test_stored_results_of_operators_are_as_measured(name: str, recipe: str, early_stop: bool):
     assert_equal(name, recipe, "eager", CheckpointRule(0, blocks_of_config(name) - 1, 1, SELECTIVE, early_stop))

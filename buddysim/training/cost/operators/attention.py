@@ -22,6 +22,7 @@ from buddysim.training.networks.recorded.work import BACKWARD_PRODUCTS, Attentio
 QUERIES = 128
 """Queries of a block."""
 
+
 @dataclass(frozen=True)
 class AttentionConstants:
     """Constants of the attention kernel of one version on one GPU.

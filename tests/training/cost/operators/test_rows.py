@@ -50,6 +50,7 @@ def test_a_wrong_file_is_refused(text: str, message: str) -> None:
 def test_the_shipped_constants_are_those_of_the_shipped_rows() -> None:
     rows = rows_by_gpu(lambda row: not row.checks)
     for name in ("a40", "v100"):
-        assert fit_gpu(GpuFigures.of(TrainingMachine.load(name)), rows[name], shared_constants()) == fitted_constants()[
-            name
-        ]
+        assert (
+            fit_gpu(GpuFigures.of(TrainingMachine.load(name)), rows[name], shared_constants())
+            == fitted_constants()[name]
+        )
