@@ -157,7 +157,10 @@ def test_the_largest_batch_is_found(config: str, capsys: pytest.CaptureFixture[s
         ([*GPU, "--sequence", "513"], "sequence 513: expected at most 512"),
         ([*GPU, "--sequence", "0"], "sequence 0: expected 1 to"),
         ([*GPU, "--attention", "fast"], "attention 'fast': expected one of eager, efficient, flash"),
-        ([*GPU, "--recipe", "fp8"], "recipe 'fp8': expected one of fp32, amp-bf16, bf16"),
+        (
+            [*GPU, "--recipe", "fp8"],
+            "recipe 'fp8': unknown, expected one of fp32, tf32, amp-fp16,",
+        ),
         ([*GPU, "--loss", "chunked:0"], "loss 'chunked:0': expected whole, fused or chunked:N"),
         ([*GPU, "--precision", "bf16"], "precision bf16: tiny-llama has number formats of its own: expected a recipe"),
         ([*GPU, "--scheme", "baseline-p"], "scheme baseline-p: allocates the papers' networks: expected eager"),
