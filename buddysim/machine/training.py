@@ -167,6 +167,26 @@ class TrainingMachine(MachineFile):
         return self.training.host_memory
 
     @property
+    def host_bytes_per_s(self) -> int:
+        """Peak bandwidth of host memory, in bytes per second."""
+        return int(self.training.host_memory_bandwidth.bytes_per_s({}))
+
+    @property
+    def host_cores(self) -> int:
+        """Cores of the host that update weights."""
+        return self.training.host_cores
+
+    @property
+    def nvme_read_bytes_per_s(self) -> int:
+        """Bandwidth of reads from the host's NVMe drives, in bytes per second."""
+        return int(self.training.nvme_read_bandwidth.bytes_per_s({}))
+
+    @property
+    def nvme_write_bytes_per_s(self) -> int:
+        """Bandwidth of writes to the host's NVMe drives, in bytes per second."""
+        return int(self.training.nvme_write_bandwidth.bytes_per_s({}))
+
+    @property
     def max_pinned_bytes(self) -> int:
         """Maximum host memory that can be pinned, in bytes."""
         return self.training.max_pinned_memory

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section, SteadyRate
-from buddysim.machine.units import Bandwidth, Frequency, parse_size, parse_time
+from buddysim.machine.units import Bandwidth, Frequency, parse_bandwidth, parse_size, parse_time
 
 
 class HostLinkConfig(Section):
@@ -143,6 +143,18 @@ class TrainingConfig(Section):
     )
     max_pinned_memory: Annotated[int, fields.size("0 B", "1024 TiB")] = Field(
         default=parse_size("62 GiB"), description="maximum pinned host memory"
+    )
+    host_memory_bandwidth: SteadyRate = Field(
+        default=parse_bandwidth("89.6 GB/s"), description="peak bandwidth of host memory"
+    )
+    host_cores: Annotated[int, fields.count(1, 4096)] = Field(
+        default=16, description="cores of the host that update weights"
+    )
+    nvme_read_bandwidth: SteadyRate = Field(
+        default=parse_bandwidth("6.9 GB/s"), description="bandwidth of large reads from the host's NVMe drives"
+    )
+    nvme_write_bandwidth: SteadyRate = Field(
+        default=parse_bandwidth("4.1 GB/s"), description="bandwidth of large writes to the host's NVMe drives"
     )
     links: dict[str, HostLinkConfig] = Field(
         default_factory=dict, description="links of this machine, in addition to those that every machine has"

@@ -17,7 +17,17 @@ from matplotlib.patches import Patch
 from buddysim.base.output import write_with
 from buddysim.plotting.memory_kinds import COLOURS, label_of
 from buddysim.training.iteration.program import TENSOR_KINDS
-from buddysim.training.iteration.timeline import ALWAYS_SHOWN, COMPUTE, GATHER, HOST, OFFLOAD, PREFETCH, REDUCE, STREAMS
+from buddysim.training.iteration.timeline import (
+    ALWAYS_SHOWN,
+    COMPUTE,
+    GATHER,
+    HOST,
+    NVME,
+    OFFLOAD,
+    PREFETCH,
+    REDUCE,
+    STREAMS,
+)
 from buddysim.training.outcome import IterationOutcome
 
 PS_PER_MS = 10**9
@@ -33,6 +43,7 @@ _OPERATIONS = {
     OFFLOAD: "#c55a11",
     PREFETCH: "#f4b183",
     HOST: "#7f6000",
+    NVME: "#404a2c",
     GATHER: "#5b3a8c",
     REDUCE: "#8c3a5b",
     "stall": "#e02020",

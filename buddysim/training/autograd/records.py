@@ -12,14 +12,15 @@ from buddysim.training.autograd.layout import Shape
 #: `recompute` is forward work that the backward pass repeats.
 Phase = Literal["setup", "forward", "recompute", "backward", "optimizer"]
 #: What a storage is for; `master` is an fp32 copy of a weight, `activation` is what autograd saves, `gathered` are
-#: weights put together from the shards of several GPUs, `bucket` is what gradients are reduced in, `temporary` is all
-#: else.
+#: weights put together from the shards of several GPUs or fetched from the host, `bucket` is what gradients are reduced
+#: in, `temporary` is all else.
 Kind = Literal[
     "parameter", "buffer", "input", "optimizer", "master", "gradient", "activation", "gathered", "bucket", "temporary"
 ]
 #: Queue in which the GPU runs an operation; operations of one run in their order.
-Stream = Literal["compute", "offload", "prefetch", "gather", "reduce"]
+Stream = Literal["compute", "offload", "prefetch", "gather", "reduce", "host", "nvme"]
 Direction = Literal["offload", "prefetch"]
+HostTaskKind = Literal["update", "nvme_read", "nvme_write"]
 CollectiveKind = Literal["all_gather", "reduce_scatter", "all_reduce", "reduce", "broadcast"]
 
 
@@ -80,6 +81,18 @@ class HostCopy(NamedTuple):
     buffer: int
 
 
+class HostTask(NamedTuple):
+    """Work beyond the GPU: of the host's processor, or of its NVMe drives.
+
+    Attributes
+    ----------
+    bytes : that an update reads and writes in host memory, or that the drives read or write
+    """
+
+    kind: HostTaskKind
+    bytes: int
+
+
 @dataclass(slots=True, eq=False)
 class HostBuffer:
     """Pinned host memory from its allocation to its end.
@@ -87,11 +100,13 @@ class HostBuffer:
     Attributes
     ----------
     allocated, freed : index in the tape's events; `freed` is None while it lives
+    lasts : it is there throughout, and counted in `Tape.host_bytes`
     """
 
     bytes: int
     allocated: int
     freed: int | None = None
+    lasts: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -146,6 +161,7 @@ class TracedOperation:
         ``wait`` does nothing but wait, as an event does
     after : indices of operations that it waits for in addition (CUDA events)
     copy : of what it moves over the host link
+    task : of the host, where it is one
     collective : of communication between GPUs
     micro_step : of the iteration, from 0 on; 0 without accumulation
     times : how often it runs in an iteration, where equal micro-steps are recorded once
@@ -167,6 +183,7 @@ class TracedOperation:
     times: int = 1
     after: tuple[int, ...] = ()
     copy: HostCopy | None = None
+    task: HostTask | None = None
 
     @property
     def bytes_read(self) -> int:

@@ -27,6 +27,7 @@ from buddysim.training.autograd.records import (
     FreeEvent,
     HostBuffer,
     HostCopy,
+    HostTask,
     Kind,
     Operand,
     Phase,
@@ -64,6 +65,7 @@ class Tape:
     operator_cache : what notes and gives back results of operators, in regions that are recomputed; None outside
     compiled : whether it is what compiled code does
     host_buffers : pinned host memory, by number
+    host_bytes : of host memory that weights, gradients and optimizer state take throughout
     running_node : of the backward pass
     after_node : what is called once when that node has run
     after_backward : what is called once at the end of the backward pass that runs
@@ -88,6 +90,7 @@ class Tape:
         self.operator_cache: OperatorCache | None = None
         self.compiled = False
         self.host_buffers: list[HostBuffer] = []
+        self.host_bytes = 0
         self.running_node: GraphNode | None = None
         self.after_node: list[Callable[[], None]] = []
         self.after_backward: list[Callable[[], None]] = []
@@ -187,13 +190,14 @@ class Tape:
         collective: Collective | None = None,
         after: tuple[int, ...] = (),
         copy: HostCopy | None = None,
+        task: HostTask | None = None,
     ) -> None:
         """Record an operation; it is the producer of what it writes, in place as well.
 
         Parameters
         ----------
         flops : of operations that aren't matrix products alone; those of `products` are added
-        stream, collective, after, copy : see `TracedOperation`
+        stream, collective, after, copy, task : see `TracedOperation`
         """
         for product in products:
             flops += product.flops
@@ -218,10 +222,18 @@ class Tape:
             self.times,
             after,
             copy,
+            task,
         )
         self.views = 0
         self.operations.append(operation)
         self.events.append(operation)
+
+    def last_computation(self) -> tuple[int, ...]:
+        """Index of the last operation that computes, in a tuple; an empty one before the first."""
+        for operation in reversed(self.operations):
+            if operation.stream == "compute" and operation.name != "wait":
+                return (operation.index,)
+        return ()
 
     def input(self, shape: Shape, dtype: DType = int64, label: str = "") -> Tensor:
         """A tensor of the batch: token numbers, labels, images."""

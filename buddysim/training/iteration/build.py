@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from buddysim.training.host.rates import HostRates
+from buddysim.training.iteration.host_steps import HostSteps
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Pass, Program, TensorKind
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
@@ -29,7 +31,7 @@ def build(
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     if plan.as_recorded:
         assert isinstance(network, RecordedNetwork)
-        return replace(recorded_program(network, cost, link), shared=link.shared_fractions)
+        return replace(recorded_program(network, cost, link, HostRates.of(cost.machine)), shared=link.shared_fractions)
     network = network.in_place_only(plan.in_place)
     program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
     program = replace(program, shared=link.shared_fractions)
@@ -54,6 +56,7 @@ class _IterationBuilder:
         self.map_bytes = [network.output_bytes(layer.index, batch) for layer in network.layers]
         self.builder = ProgramBuilder("temporaries" if network.recorded else "workspace")
         self.stash_steps = StashSteps(network, self.map_bytes, plan, link, self.builder)
+        self.host_steps = HostSteps(plan, link, HostRates.of(cost.machine), self.builder, optimizer)
         self.weights: dict[int, list[int]] = {}
 
     def program(self) -> Program:
@@ -68,7 +71,7 @@ class _IterationBuilder:
             self.builder.settle_lives()
         else:
             self._network_wide()
-        return self.builder.program()
+        return replace(self.builder.program(), host_bytes=self.host_steps.host_bytes)
 
     # What a layer reads and writes.
 
@@ -106,11 +109,15 @@ class _IterationBuilder:
     def _resident_tensors(self) -> None:
         """Weights, their gradients and optimizer state; a recorded network's backward pass allocates its gradients."""
         kinds: tuple[TensorKind, ...] = ("weights",) if self.network.recorded else ("weights", "weight_gradients")
+        if self.host_steps.has_weights:
+            kinds = kinds[1:]
         for layer in self.layers:
             if layer.parameters:
                 byte_count = self.network.layer_parameter_bytes(layer.index)
+                if self.host_steps.updates:
+                    self.host_steps.adopt(layer, byte_count)
                 self.weights[layer.index] = [self.builder.keep(layer, kind, byte_count) for kind in kinds]
-                if state := self._state_bytes(layer):
+                if not self.host_steps.updates and (state := self._state_bytes(layer)):
                     self.weights[layer.index].append(self.builder.keep(layer, "optimizer_state", state))
 
     def _state_bytes(self, layer: Layer) -> int:
@@ -136,6 +143,9 @@ class _IterationBuilder:
         else:
             temporary = self.network.temporary_bytes(layer.index, "forward")
             step = self.builder.step(layer, pass_, self._time_ps(layer, "forward"), temporary)
+        self.host_steps.fetch(layer, step)
+        if layer.index == 1 and pass_ == "forward":
+            self.host_steps.begin(step)
         for owner in reading:
             if pass_ == "recompute":
                 self._read_again(step, owner)
@@ -176,6 +186,8 @@ class _IterationBuilder:
             passes = ("backward_filter", "backward_data") if gradients else ("backward_filter",)
             step = self._backward_step(layer, passes, "backward")
             self._reads(step, layer, reading)
+            self.host_steps.fetch(layer, step)
+            self.host_steps.gradient(layer, step)
             self._gradients(step, own, gradients)
             if self.network.recorded and layer.parameters:
                 self._use(step, "dw", layer.index, defines=True, writes=True)
@@ -241,6 +253,9 @@ class _IterationBuilder:
     def _update(self) -> None:
         """Updates the weights of every layer, once all gradients are computed."""
         if self.optimizer is None:
+            return
+        if self.host_steps.updates:
+            self.host_steps.finish(self.builder.step(self.layers[0], "update", 0))
             return
         if isinstance(self.network, RecordedNetwork):
             self._recorded_update(self.network)

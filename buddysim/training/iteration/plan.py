@@ -19,6 +19,8 @@ from buddysim.training.optimizers import optimizer_names
 
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
+    from buddysim.training.host.optimizer_offload import OptimizerOffload
+    from buddysim.training.host.weights_offload import WeightsOffload
     from buddysim.training.networks.graph import Network
     from buddysim.training.saving.rules import SavingRules
 
@@ -57,6 +59,8 @@ class Plan:
         differs from the cost model; not of CONV layers
     offload_saved_tensors : names and bytes of tensors that are copied out after a layer's forward step and back before
         its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    host_optimizer : how the host updates the weights of a network that isn't recorded anew; None: the GPU does
+    host_weights : how their weights are fetched from the host; None: they stay on the GPU
     memory_ratio : bytes that the GPU's memory holds, relative to its size
     time_factor : factor of the time of every computation
     footprint_baseline : the plan whose footprint this one's is compared with (`IterationOutcome.footprint_ratio`);
@@ -83,6 +87,8 @@ class Plan:
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
     step_ps: Mapping[tuple[int, str], int] = field(default_factory=dict)
     offload_saved_tensors: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    host_optimizer: OptimizerOffload | None = None
+    host_weights: WeightsOffload | None = None
     memory_ratio: float = 1.0
     time_factor: float = 1.0
     footprint_baseline: Plan | None = None

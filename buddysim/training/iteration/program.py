@@ -39,7 +39,7 @@ TENSOR_KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 Pass = Literal["forward", "encode", "recompute", "decode", "backward", "update"]
 FORWARD_PART: tuple[Pass, ...] = ("forward", "encode")
 Direction = Literal["offload", "prefetch"]
-Stream = Literal["offload", "prefetch", "host", "gather", "reduce"]
+Stream = Literal["offload", "prefetch", "host", "nvme", "gather", "reduce"]
 CopyTiming = Literal["before", "overlapped", "after"]
 
 SECOND = 10**12  # picoseconds
@@ -60,7 +60,7 @@ class QueuedTask(NamedTuple):
 
     Attributes
     ----------
-    stream : the direction of the link, ``"host"``, or what GPUs gather and reduce together
+    stream : the direction of the link, ``"host"``, its ``"nvme"`` drives, or what GPUs gather and reduce together
     layer : whose X it is (or whose saved tensors they are)
     tensor : on the GPU, that it reads or fills; -1 for work of the host
     timing : ``"before"`` the computation of the step that launches it, which waits for it; ``"overlapped"`` with it;
@@ -122,6 +122,7 @@ class Program:
     ----------
     resident : tensors that live before the first step and after the last one, in order of allocation
     shared : fractions of the rates that offloads and prefetches reach where both run at once
+    host_bytes : of host memory that weights, gradients and optimizer state take throughout
     """
 
     steps: tuple[Step, ...]
@@ -129,6 +130,7 @@ class Program:
     tasks: tuple[QueuedTask, ...]
     resident: tuple[int, ...]
     shared: SharedFractions = INDEPENDENT
+    host_bytes: int = 0
 
     @cached_property
     def lives(self) -> tuple[tuple[int, int], ...]:

@@ -33,7 +33,11 @@ _OF_THE_HEAD = ("activation", "temporary")
 
 def kinds_of_storages(tape: Tape) -> list[TensorKind]:
     """Return the kind of each storage of a tape, by its number."""
-    kinds: list[TensorKind] = [_KINDS.get(record.kind, "temporaries") for record in tape.storages]
+    kinds: list[TensorKind] = [
+        "weights" if record.kind == "gathered" and record.producer == "prefetch"
+        else _KINDS.get(record.kind, "temporaries")
+        for record in tape.storages
+    ]  # fmt: skip
     head = _head(tape)
     operations = [tape.operations[index] for index in head]
     scopes = {one.scope for one in operations}

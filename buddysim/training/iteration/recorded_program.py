@@ -7,6 +7,7 @@ tasks (`recorded_tasks`).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
@@ -20,6 +21,7 @@ from buddysim.training.networks.recorded.work import work_of
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.cost import CostModel
+    from buddysim.training.host.rates import HostRates
 
 _PASSES: dict[str, Pass] = {
     "forward": "forward",
@@ -29,9 +31,9 @@ _PASSES: dict[str, Pass] = {
 }
 
 
-def recorded_program(network: RecordedNetwork, cost: CostModel, link: HostLinkConfig) -> Program:
-    """Return the program of a recorded network, on a link with the rates of `link`."""
-    return _ProgramOfRecord(network, cost, link).program()
+def recorded_program(network: RecordedNetwork, cost: CostModel, link: HostLinkConfig, host: HostRates) -> Program:
+    """Return the program of a recorded network, on a link and a host with these rates."""
+    return _ProgramOfRecord(network, cost, link, host).program()
 
 
 class _Draft:
@@ -45,9 +47,9 @@ class _Draft:
 
 
 class _ProgramOfRecord:
-    def __init__(self, network: RecordedNetwork, cost: CostModel, link: HostLinkConfig) -> None:
+    def __init__(self, network: RecordedNetwork, cost: CostModel, link: HostLinkConfig, host: HostRates) -> None:
         self.network, self.cost = network, cost
-        self.tasks = RecordedTasks(network.tape, link)
+        self.tasks = RecordedTasks(network.tape, link, host)
         self.layer_of = {one.index: run.index + 1 for run in network.runs for one in run.operations}
         self.kinds = kinds_of_storages(network.tape)
         self.tensors: list[ProgramTensor] = []
@@ -56,6 +58,7 @@ class _ProgramOfRecord:
         self.allocated: list[int] = []  # since the last step
         self.steps: list[_Draft] = []
         self.queue = LaunchQueue()
+        self.ends: list[int] = []  # of the steps on the GPU, without waits
 
     def program(self) -> Program:
         storages = self.network.tape.storages
@@ -80,7 +83,9 @@ class _ProgramOfRecord:
             for index, one in enumerate(self.steps)
         )  # fmt: skip
         tasks = tuple(self.tasks.queued(len(self.steps)))
-        return Program(tuple(steps), tuple(self.tensors), tasks, tuple(self.resident))
+        return Program(
+            tuple(steps), tuple(self.tensors), tasks, tuple(self.resident), host_bytes=self.network.tape.host_bytes
+        )
 
     def _tensor(self, record: StorageRecord) -> int:
         number = len(self.tensors)
@@ -97,7 +102,9 @@ class _ProgramOfRecord:
             if operation.name == "wait":
                 self.tasks.waits(operation, len(self.steps) - 1)
             else:
-                self.tasks.add(operation, layer, len(self.steps) - 1, blocking=operation.stream == "compute")
+                free = min(bisect_left(self.ends, self.queue.host_ps), len(self.steps) - 1)
+                blocking = operation.stream == "compute"
+                self.tasks.add(operation, layer, len(self.steps) - 1, blocking=blocking, host_free=free)
             return
         self.tasks.computes(operation, len(self.steps))
         work, times = work_of(operation, self.network.tape.compiled), operation.times
@@ -107,6 +114,7 @@ class _ProgramOfRecord:
     def _step(self, layer: int, pass_: Pass, compute_ps: int) -> None:
         self.steps.append(_Draft(layer, pass_, compute_ps, tuple(self.allocated)))
         self.allocated = []
+        self.ends.append(self.queue.gpu_ps)
 
     def _free(self, tensor: int) -> None:
         """Release a tensor at the end of the last step, after what was allocated since."""

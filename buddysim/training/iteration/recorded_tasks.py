@@ -17,6 +17,7 @@ from buddysim.training.iteration.program import QueuedTask, Stream, copy_ps
 
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
+    from buddysim.training.host.rates import HostRates
 
 #: Pinned memory comes in powers of two bytes (``aten/src/ATen/core/CachingHostAllocator.h``).
 _MIN_PINNED = 512
@@ -49,6 +50,7 @@ class RecordedTasks:
 
     tape: Tape
     link: HostLinkConfig
+    host: HostRates
     tasks: list[_Task] = field(default_factory=list)
     number: dict[int, int] = field(default_factory=dict)
     step_of: dict[int, int] = field(default_factory=dict)
@@ -68,17 +70,22 @@ class RecordedTasks:
             if task.until is None:
                 task.until = max(step, task.launch)
 
-    def add(self, operation: TracedOperation, layer: int, step: int, *, blocking: bool = False) -> None:
+    def add(
+        self, operation: TracedOperation, layer: int, step: int, *, blocking: bool = False, host_free: int = 0
+    ) -> None:
         """Add a task that the host issues behind a step.
 
         Parameters
         ----------
         blocking : the computations wait for it at once
+        host_free : the step that runs when the host has launched all before it, and can work itself
         """
         stream: Stream = operation.copy.direction if operation.copy is not None else operation.stream  # type: ignore[assignment]
         after = self._tasks_before(operation)
         behind = [self.step_of[one] for one in operation.after if one in self.step_of]
         earliest = max([self._last.get(stream, 0), *behind, *(self.tasks[one].launch for one in after)])
+        if stream == "host":
+            earliest = max(earliest, host_free)
         launch = step if blocking else earliest
         number = len(self.tasks)
         self.tasks.append(_Task(operation, stream, launch, layer, after, step if blocking else None))
@@ -92,7 +99,7 @@ class RecordedTasks:
         numbers = [self.number[one] for one in operation.after if one in self.number]
         numbers += [self._writers[one.storage] for one in operation.reads if one.storage in self._writers]
         if operation.copy is not None and operation.copy.direction == "prefetch":
-            numbers.append(self._buffers[operation.copy.buffer])
+            numbers += [self._buffers[one] for one in (operation.copy.buffer,) if one in self._buffers]
         return tuple(dict.fromkeys(numbers))
 
     def queued(self, steps: int) -> list[QueuedTask]:
@@ -103,7 +110,9 @@ class RecordedTasks:
     def _queued(self, number: int, task: _Task, steps: int, fetched: set[int]) -> QueuedTask:
         copy = task.operation.copy
         size = 0 if copy is None else copy.bytes
-        pinned = 0 if copy is None else pinned_size(self.tape.host_buffers[copy.buffer].bytes)
+        pinned = 0
+        if copy is not None and not self.tape.host_buffers[copy.buffer].lasts:
+            pinned = pinned_size(self.tape.host_buffers[copy.buffer].bytes)
         is_offload = task.stream == "offload"
         stays = is_offload and copy is not None and copy.buffer not in fetched
         return QueuedTask(
@@ -114,6 +123,8 @@ class RecordedTasks:
 
     def _duration_ps(self, task: _Task) -> int:
         copy = task.operation.copy
+        if task.operation.task is not None:
+            return self.host.task_ps(task.operation.task)
         if copy is None:
             return 0
         link = self.link

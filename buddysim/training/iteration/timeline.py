@@ -2,8 +2,8 @@
 
 Times are integer picoseconds. A stream runs one operation at a time, in order of submission; an operation starts when
 the stream is free and every operation that it waits for has ended. CUDA streams and events do the same, and the schemes
-need no more: one stream computes, each direction of the link has one, one is the host's own work, and two gather and
-reduce between GPUs.
+need no more: one stream computes, each direction of the link has one, one is the host's own work, one that
+of its NVMe drives, and two gather and reduce between GPUs.
 
 Where a copy runs in each direction of a link, both may slow down. Each then proceeds at its fraction of the rate that
 it has alone, until one of them ends.
@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-COMPUTE, OFFLOAD, PREFETCH, HOST, GATHER, REDUCE = "compute", "offload", "prefetch", "host", "gather", "reduce"
-STREAMS = (COMPUTE, OFFLOAD, PREFETCH, HOST, GATHER, REDUCE)
+COMPUTE, OFFLOAD, PREFETCH, HOST, NVME = "compute", "offload", "prefetch", "host", "nvme"
+GATHER, REDUCE = "gather", "reduce"
+STREAMS = (COMPUTE, OFFLOAD, PREFETCH, HOST, NVME, GATHER, REDUCE)
 
 #: Shown although nothing runs on them.
 ALWAYS_SHOWN = (COMPUTE, OFFLOAD, PREFETCH)

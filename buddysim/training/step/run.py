@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.autograd import Tape
 from buddysim.training.autograd.compiled import compiled
-from buddysim.training.saving.saving_part import SavingPart
+from buddysim.training.saving.saving_part import with_saving
 from buddysim.training.step.parts import parts_of
 from buddysim.training.step.training_step import TrainingStep
 
@@ -43,7 +43,9 @@ def record_step(
     BuddysimError
         options that contradict the model or each other
     """
-    parts = [*parts_of(options, recipe), *([] if saving is None else [SavingPart(saving)])]
+    parts = (
+        list(parts_of(options, recipe)) if saving is None else with_saving(parts_of(options, recipe), recipe, saving)
+    )
     with Tape(recipe.weights) as tape:
         step = TrainingStep(tape, config, options, parts, batch, optimizer, steady)
         for _ in range(iterations):

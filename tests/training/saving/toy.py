@@ -14,6 +14,7 @@ from buddysim.training.autograd.offload import OffloadedTensors
 from buddysim.training.autograd.records import Product
 from buddysim.training.autograd.saved_hooks import saving_with
 from buddysim.training.cost.operators.host import HOST
+from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import IterationSchedule, schedule
 from buddysim.training.networks.recorded.from_tape import network_from_tape
@@ -24,6 +25,9 @@ from buddysim.training.saving.rules import SavingRules
 NANOSECOND = 1000
 #: From the launch of the first operation to its start, as on a GPU (`cost.operators.host`), in ps.
 LAUNCH_PS = round(HOST.launch_us * 10**6)
+
+#: An update moves a byte in a ns, as do the drives.
+HOST_RATES = HostRates(10**9, 10**9, 10**9)
 
 
 @dataclass(frozen=True)
@@ -115,4 +119,4 @@ def timed(tape: Tape, bandwidth: str = "1 GB/s") -> IterationSchedule:
     """The step on the clock; both directions of the link have one rate and no latency."""
     link = HostLinkConfig(d2h_bandwidth=bandwidth, h2d_bandwidth=bandwidth, latency="0 ns")
     network = network_from_tape(tape, "toy", 1, "fp32")
-    return schedule(recorded_program(network, cast(Any, _Cost()), link))
+    return schedule(recorded_program(network, cast(Any, _Cost()), link, HOST_RATES))

@@ -58,6 +58,16 @@ class LaunchQueue:
         self._gpu_ps = self._host_ps = 0
         self._launch_ps = round(constants.launch_us * PS_PER_US)
 
+    @property
+    def host_ps(self) -> int:
+        """When the host has launched all so far."""
+        return self._host_ps
+
+    @property
+    def gpu_ps(self) -> int:
+        """When the GPU has run all so far."""
+        return self._gpu_ps
+
     def launch(self, host_ps: int, gpu_ps: int) -> int:
         """Return by how much later the GPU ends: the kernel's time, and what it waits for the host."""
         self._host_ps += host_ps
