@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_gradients_go_down_and_weights_come_up_as_torchao_does_it():
     assert all(one.phase == "backward" for one in down)
     assert all(one.phase == "optimizer" for one in (*up, *updates))
     copies = sorted([*down, *up], key=lambda one: one.index)
-    for before, one in zip(copies, copies[1:], strict=False):  # one stream
+    for before, one in pairwise(copies):  # one stream
         assert before.index in one.after
     for arrived, update, back in zip(down, updates, up, strict=True):
         assert arrived.index in update.after
