@@ -73,8 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="GPU memory, for example 8GiB, for which to find the fastest scheme",
     )
     _add_outputs(parser)
-    _add_measuring(parser)
-    _add_scheme_options(parser, configs)
+    _add_scheme_options(parser, configs, _add_measuring(parser))
     parser.epilog = _schemes_text()
 
 
@@ -94,9 +93,9 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stalls", action="store_true", help="show the layers that stall, and the link that would remove each stall"
     )
-    parser.add_argument(
-        "--columns", metavar="NAME[,NAME..]", help="counters to show as the table's columns; list: print their names"
-    )
+    parser.add_argument("--columns", metavar="NAME[,NAME..]", help="counters to show as columns; list: their names")
+    parser.add_argument("--all", action="store_true", help="show a row for every scheme, and why it does not fit")
+    parser.add_argument("--allow-lossy", action="store_true", help="recommend lossy schemes, too")
     parser.add_argument("--keep-order", action="store_true", help="show schemes in the order of --scheme")
     parser.add_argument("--decisions", action="store_true", help="show what each scheme decided, for many schemes too")
     parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
@@ -104,7 +103,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
 
 
-def _add_measuring(parser: argparse.ArgumentParser) -> None:
+def _add_measuring(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Contents of feature maps from a training that is observed now."""
     measuring = parser.add_argument_group("feature maps observed in a training on this computer")
     measuring.add_argument(
@@ -113,14 +112,18 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     measuring.add_argument(
         "--dataset", metavar="FOLDER", help="with --observe-activations: the four files of Fashion-MNIST"
     )
+    return measuring
 
 
-def _add_scheme_options(parser: argparse.ArgumentParser, configs: argparse._ArgumentGroup) -> None:
+def _add_scheme_options(
+    parser: argparse.ArgumentParser, configs: argparse._ArgumentGroup, measuring: argparse._ArgumentGroup
+) -> None:
     """Add an argument for every option that a scheme declares, in its group; --help hides groups of our families.
 
     Parameters
     ----------
     configs : options of models' configurations, hidden too
+    measuring : options of a source of activations, hidden and shown with schemes that read these
     """
     from buddysim.base.errors import BuddysimError
     from buddysim.cli.option_arguments import add_option
@@ -138,9 +141,11 @@ def _add_scheme_options(parser: argparse.ArgumentParser, configs: argparse._Argu
     families = {name: {schemes.family(scheme) for scheme in schemes.schemes_with(name)} for name in schemes.options()}
     by_group = {title: _families_of(title, families) for title in groups}
     hidden = [group for title, group in groups.items() if schemes.OTHER_FAMILY not in by_group[title]]
-    parser.hidden_groups = [configs, *hidden]  # type: ignore[attr-defined]
+    parser.hidden_groups = [configs, measuring, *hidden]  # type: ignore[attr-defined]
+    reading = {schemes.family(name) for name in schemes.schemes_with("activations")}
     shown = {
         family: [group for title, group in groups.items() if family in by_group[title]]
+        + [measuring] * (family in reading)
         for family in schemes.by_family()
     }
     parser.add_argument(
@@ -149,7 +154,7 @@ def _add_scheme_options(parser: argparse.ArgumentParser, configs: argparse._Argu
         action=_HelpFamily,
         groups={**shown, CONFIGS: [configs]},
         help=f"print the options of a family of schemes: {', '.join(name for name in shown if shown[name])}; "
-        f"{CONFIGS}: of a model's configuration, such as --sequence, --attention, --loss",
+        f"{CONFIGS}: of a model's configuration",
     )
 
 
@@ -437,7 +442,7 @@ def _report(
     saved = f"full result: {', '.join(files)}" if files else "not saved (--json FILE)"
     stalls = "" if args.stalls else "; stalls by layer: --stalls"
     timeline = f"; timeline: {args.timeline or '--timeline FILE'}"
-    fastest = fastest_that_fits(results) if args.memory_budget is not None else None
+    fastest = fastest_that_fits(results, args.allow_lossy) if args.memory_budget is not None else None
     print_training(
         content,
         f"{saved}{stalls}{timeline}",
@@ -446,6 +451,8 @@ def _report(
         changed=_changed(args),
         columns=shown_counters(content, args.columns) if args.columns is not None else None,
         keep_order=args.keep_order,
+        every_row=args.all,
+        allow_lossy=args.allow_lossy,
         with_decisions=args.decisions,
         with_assumptions=args.assumptions,
         answer=f"fastest scheme that fits in {args.memory_budget}: {fastest}" if fastest is not None else "",

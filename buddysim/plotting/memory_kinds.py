@@ -28,6 +28,8 @@ LABELS: Mapping[str, str] = {
     "fragmentation": "fragmentation",
     "context": "CUDA context",
 }
+#: Kinds that the GPU holds in addition to tensors.
+NOT_TENSORS = ("library_workspace", "fragmentation", "context")
 #: Of recorded operations: all that is saved for backward, whether or not a later layer reads it.
 SAVED = "saved activations"
 

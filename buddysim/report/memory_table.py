@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from buddysim.plotting.memory_kinds import LABELS, SAVED, label_of
+from buddysim.plotting.memory_kinds import LABELS, NOT_TENSORS, SAVED, label_of
 from buddysim.report.quantities import format_gib, format_percent_number, format_significant
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.training.peak_memory import is_block
@@ -21,8 +21,6 @@ MemoryRow = tuple[str, Sequence[int]]
 MAX_ROWS = 12
 #: More schemes have no column each.
 MAX_SCHEMES = 4
-#: Kinds that the GPU holds in addition to tensors.
-_NOT_TENSORS = ("library_workspace", "fragmentation", "context")
 #: Longer names of schemes have two lines.
 _WIDE = 12
 #: Of rows that are shortened first.
@@ -45,7 +43,7 @@ def memory_parts(results: Results) -> list[Part]:
         total = max(1, rows[-1][1][0])
         columns = [Column("GiB"), Column("%")]
         cells = [(label, _gib(amount), format_percent_number(amount, total)) for label, (amount,) in rows]
-    heading = "GPU memory at the peak" + (f" of {next(iter(shown))}" if len(shown) < len(results) else "")
+    heading = "GPU memory at the peak" + (f" of {next(iter(shown))}" if single else "")
     table = ScreenTable([Column(heading, left=True), *columns], cells)
     return ["", table, *_reached(shown)]
 
@@ -54,7 +52,7 @@ def memory_rows(results: Results) -> list[MemoryRow]:
     """Return the rows: kinds in their order, what is saved by layer kind where every scheme knows it, then totals."""
     schemes = list(results.values())
     divided = all(result["memory.saved_by_layer_kind"] for result in schemes)
-    kinds = [kind for kind in LABELS if kind not in _NOT_TENSORS]
+    kinds = [kind for kind in LABELS if kind not in NOT_TENSORS]
     entries: list[MemoryRow] = []
     for kind in kinds:
         if kind == "feature_maps" and divided:
@@ -78,8 +76,8 @@ def _totals(schemes: Sequence[Flat]) -> Iterator[MemoryRow]:
     """Rows of what is allocated, and of what the GPU holds in addition."""
     allocated = [one["memory.peak_bytes"] for one in schemes]
     yield "all tensors", allocated
-    more = [[one["memory.by_kind"][kind] for one in schemes] for kind in _NOT_TENSORS]
-    for kind, amounts in zip(_NOT_TENSORS, more, strict=True):
+    more = [[one["memory.by_kind"][kind] for one in schemes] for kind in NOT_TENSORS]
+    for kind, amounts in zip(NOT_TENSORS, more, strict=True):
         if any(amounts):
             yield LABELS[kind], amounts
     if any(map(any, more)):
@@ -128,31 +126,3 @@ def _blocks(saved_by_block: Mapping[str, int]) -> Iterator[str]:
         least, most = format_gib(min(blocks)), format_gib(max(blocks))
         each = f"{most} GiB each" if least == most else f"{least} to {most} GiB each"
         yield f"{SAVED} of {len(blocks)} blocks: {each}"
-
-
-def fit_sentence(results: Results) -> str:
-    """Return in a sentence whether a recorded step fits, and at what cost; "" where no scheme says so."""
-    plain = results.get("eager")
-    fitting = {name: one for name, one in results.items() if one["fits"] and not one["nothing_to_do"]}
-    if plain is None or not plain["memory.capacity_bytes"]:
-        return ""
-    if plain["fits"]:
-        left = plain["memory.capacity_bytes"] - in_use(plain)
-        return f"fits as is: {format_gib(left)} GiB left; {_largest(plain)}"
-    excess = plain["oom.peak_excess_bytes"] or plain["oom.shortfall_bytes"]
-    short = f"does not fit as is: {format_gib(excess)} GiB too much; {_largest(plain)}"
-    if not fitting:
-        return short
-    name, best = min(fitting.items(), key=lambda item: item[1]["time_ms"])
-    slower = 100 * (best["time_ms"] / plain["time_ms"] - 1)
-    return f"{short}\n{name} fits and is {slower:.0f} % slower"
-
-
-def in_use(result: Flat) -> int:
-    """Bytes that the GPU holds at the peak, those outside of the allocator too."""
-    return int(result["memory.peak_bytes"] + sum(result["memory.by_kind"][kind] for kind in _NOT_TENSORS))
-
-
-def _largest(result: Flat) -> str:
-    kind, size = max(result["memory.by_kind"].items(), key=lambda item: item[1])
-    return f"largest: {label_of(kind, recorded=True)}, {format_gib(size)} GiB"

@@ -10,9 +10,11 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
-from buddysim.report.memory_table import fit_sentence, in_use, memory_parts
+from buddysim.report.fit_answer import AS_IS, in_use, is_lossy, makes_it_fit, shortfall_bytes, fit_answer
+from buddysim.report.memory_table import MAX_SCHEMES, memory_parts
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.recorded_network import format_options
+from buddysim.report.scheme_rows import SchemeRows, in_order, rows_of, simplicity
 from buddysim.report.screen import (
     NOT_APPLICABLE,
     Column,
@@ -30,8 +32,8 @@ Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
 Cell = Callable[[Flat], str]
 
-#: With more schemes they stand by family, and reasons are one line each.
-_BY_FAMILY_FROM = 10
+#: Of so many schemes, sections with a line for each are shown only on request.
+_MANY_FROM = 10
 #: Decisions of more schemes than these are shown only on request.
 _MAX_WITH_DECISIONS = 3
 _NAMES_WIDTH = 27
@@ -55,6 +57,8 @@ def training_parts(
     *,
     columns: Sequence[str] | None = None,
     keep_order: bool = False,
+    every_row: bool = False,
+    allow_lossy: bool = False,
     with_decisions: bool = False,
     with_assumptions: bool = False,
     answer: str = "",
@@ -69,26 +73,31 @@ def training_parts(
     beyond : of these schemes, the counters ``oom.*`` of one sample more, which does not fit
     changed : settings of the machine that are not those of its name
     columns : counters to show in place of the usual columns
-    keep_order : whether schemes keep the order of `results`
+    keep_order : whether schemes keep the order of `results`, a row each
+    every_row : whether each scheme has a row
+    allow_lossy : whether schemes that change the training's values may be first
     with_decisions : whether decisions are shown for any number of schemes
     with_assumptions : whether every assumption is listed
     answer : a line below the heading
     """
-    ordered = dict(results) if keep_order else _in_order(results)
-    recorded = is_recorded(results)
-    answers = [text for text in (answer, fit_sentence(ordered) if recorded and batches is None else "") if text]
-    parts: list[Part] = [*_heading(results, batches, changed or {}), *answers, ""]
-    parts += [_counters(ordered, columns)] if columns else [_comparison(ordered, batches, keep_order)]
-    parts += _legend(ordered, columns)
-    parts += memory_parts(ordered) if recorded and not columns else []
-    has_limits = len(results) < _BY_FAMILY_FROM or with_decisions
+    names = list(results) if keep_order else in_order(results, allow_lossy)
+    ordered = {name: results[name] for name in names}
+    said = fit_answer(results, simplicity(results), allow_lossy) if batches is None else ""
+    parts: list[Part] = [*_heading(results, batches, changed or {}), *filter(None, (answer, said)), ""]
+    if columns:
+        parts += [_counters(ordered, columns), *_legend(ordered)]
+    else:
+        comparison = _Comparison(ordered, batches)
+        as_given = keep_order or every_row
+        selected = SchemeRows(tuple(names)) if as_given else rows_of(results, comparison.cells, allow_lossy)
+        named = {name: results[name] for shown in selected.shown for name in (shown, *selected.equal.get(shown, ()))}
+        parts += [comparison.table(selected), *_row_notes(selected, results), *_legend(named, with_time=True)]
+        parts += memory_parts(_with_memory(ordered)) if is_recorded(results) else []
+    in_detail = len(results) < _MANY_FROM or every_row
     sections = [
-        ("out of memory", _reasons(ordered)),
+        ("out of memory", _reasons(ordered) if in_detail else []),
         ("out of memory with one sample more", _next_batches(ordered, beyond or {})),
-        (
-            "limits of the schemes that fit",
-            _limits(ordered) if has_limits else [],
-        ),
+        ("limits of the schemes that fit", _limits(ordered) if in_detail or with_decisions else []),
         ("decisions", _decisions(ordered, with_decisions)),
     ]
     shown = [(title, rows) for title, rows in sections if rows]
@@ -96,7 +105,7 @@ def training_parts(
         table = ScreenTable([Column("", left=True, wrap_to=_NAMES_WIDTH), Column("", left=True, text=True)], rows)
         parts += [*([""] if not number else []), title, table]
     caveats = list(_caveats(results))
-    parts += caveat_section(caveats[:2] if len(results) >= _BY_FAMILY_FROM else caveats, len(assumption_lines(results)))
+    parts += caveat_section(caveats[:2] if len(results) >= _MANY_FROM else caveats, len(assumption_lines(results)))
     if with_assumptions:
         parts += assumption_parts(results)
     return [*parts, *(["", saved] if saved else [])]
@@ -112,13 +121,14 @@ def format_out_of_memory(result: Flat) -> str:
     return str(result["oom.message"])
 
 
-def _in_order(results: Results) -> Results:
-    """The schemes that fit, fastest first, then the others; many schemes by family."""
-    groups: dict[str, list[str]] = {}
-    for name in results:
-        groups.setdefault(_family(name) if len(results) >= _BY_FAMILY_FROM else "", []).append(name)
-    names = [name for group in groups.values() for name in sorted(group, key=lambda name: _rank(results[name]))]
-    return {name: results[name] for name in names}
+def _with_memory(ordered: Results) -> Results:
+    """The schemes whose memory is shown: of many, "as is" and the first one that makes it fit."""
+    if len(ordered) <= MAX_SCHEMES:
+        return ordered
+    plain = [name for name in AS_IS if name in ordered][:1]
+    best = [name for name, one in ordered.items() if makes_it_fit(one)][:1]
+    names = dict.fromkeys([*plain, *best] or [next(iter(ordered))])
+    return {name: ordered[name] for name in names}
 
 
 def _family(name: str) -> str:
@@ -126,11 +136,6 @@ def _family(name: str) -> str:
         return family(name)
     except BuddysimError:  # a saved result of a plug-in's scheme
         return ""
-
-
-def _rank(result: Flat) -> tuple[bool, bool, float, float]:
-    performance = result["performance_vs_oracle"] or 0.0
-    return bool(result["nothing_to_do"]), not result["fits"], -performance, -float(result["time_ms"])
 
 
 def _heading(results: Results, batches: Mapping[str, int] | None, changed: Mapping[str, object]) -> Iterator[str]:
@@ -180,6 +185,14 @@ def _fits(result: Flat) -> str:
     return "yes" if result["fits"] else "NO"
 
 
+def _shortfall(result: Flat) -> str:
+    """What is missing of a memory; of the host's, where the GPU's suffices."""
+    if result["fits"]:
+        return NOT_APPLICABLE
+    where = " (host)" if result["oom.memory"] == "host" else ""
+    return f"{format_gib(shortfall_bytes(result))}{where}"
+
+
 def _performance(result: Flat) -> str:
     value = result["performance_vs_oracle"]
     return NOT_APPLICABLE if value is None else format_whole_percent(value)
@@ -218,6 +231,7 @@ def _link_gib(result: Flat) -> str:
 
 _COLUMNS: Sequence[tuple[Column, Cell]] = (
     (Column("fits\n"), _fits),
+    (Column("short\nGiB"), _shortfall),
     (Column("performance\nvs oracle"), _performance),
     (Column("time\nms"), _ms("time_ms")),
     (Column("stalls\nms"), _ms("stall_ms")),
@@ -230,27 +244,46 @@ _COLUMNS: Sequence[tuple[Column, Cell]] = (
 )
 
 
-def _comparison(results: Results, batches: Mapping[str, int] | None, keep_order: bool) -> ScreenTable:
-    """A row for each scheme; columns without any number are left out."""
-    cells = {
-        name: [cell(result) for _, cell in _COLUMNS] for name, result in results.items() if not result["nothing_to_do"]
-    }
-    used = [n for n in range(len(_COLUMNS)) if any(row[n] != NOT_APPLICABLE for row in cells.values())]
-    rows: list[Sequence[str]] = []
-    previous = None
-    for name in results:
-        if len(results) >= _BY_FAMILY_FROM and not keep_order and previous not in (None, _family(name)):
-            rows.append(())
-        previous = _family(name)
-        batch = [_batch(results[name], batches[name])] if batches is not None else []
-        if results[name]["nothing_to_do"]:
-            rows.append((name, Spanning(results[name]["nothing_to_do"])))
-        else:
-            rows.append((name, *batch, *(cells[name][n] for n in used)))
-    batch_column = [Column("batch\nsamples")] if batches is not None else []
-    own = [replace(_COLUMNS[n][0], heading=_heading_of(_COLUMNS[n][0], results)) for n in used]
-    columns = [Column("scheme", left=True, min_width=13), *batch_column, *own]
-    return ScreenTable(columns, rows)
+class _Comparison:
+    """The table of schemes: a row for each, without the columns that have no number."""
+
+    def __init__(self, results: Results, batches: Mapping[str, int] | None) -> None:
+        active = {name: one for name, one in results.items() if not one["nothing_to_do"]}
+        every = {name: [cell(one) for _, cell in _COLUMNS] for name, one in active.items()}
+        self._used = [n for n in range(len(_COLUMNS)) if any(row[n] != NOT_APPLICABLE for row in every.values())]
+        self._cells = {name: [row[n] for n in self._used] for name, row in every.items()}
+        self._results, self._batches = results, batches
+
+    def cells(self, name: str) -> list[str]:
+        """What a scheme's row shows next to its name."""
+        if self._results[name]["nothing_to_do"]:
+            return [Spanning(self._results[name]["nothing_to_do"])]
+        batch = [] if self._batches is None else [_batch(self._results[name], self._batches[name])]
+        return [*batch, *self._cells[name]]
+
+    def table(self, rows: SchemeRows) -> ScreenTable:
+        """The rows of some schemes."""
+        batch = [] if self._batches is None else [Column("batch\nsamples")]
+        own = [replace(_COLUMNS[n][0], heading=_heading_of(_COLUMNS[n][0], self._results)) for n in self._used]
+        columns = [Column("scheme", left=True, min_width=13), *batch, *own]
+        return ScreenTable(columns, [(_marked(name, self._results[name]), *self.cells(name)) for name in rows.shown])
+
+
+def _marked(name: str, result: Flat) -> str:
+    return f"{name} *" if is_lossy(result) else name
+
+
+def _row_notes(rows: SchemeRows, results: Results) -> Iterator[str]:
+    """What stands for the schemes without a row of their own."""
+    for name, others in rows.equal.items():
+        yield f"as {name}: {_join_names(others, results)}"
+    if rows.idle:
+        yield f"nothing to do on this network (why: --all): {_join_names(rows.idle, results)}"
+    fitting = sum(bool(results[name]["fits"]) for name in rows.left_out)
+    failing = len(rows.left_out) - fitting
+    texts = [f"{fitting} more that fit"] * bool(fitting) + [f"{failing} more that do not fit"] * bool(failing)
+    if texts:
+        yield f"not shown: {', '.join(texts)} (--all)"
 
 
 def _heading_of(column: Column, results: Results) -> str:
@@ -310,11 +343,12 @@ def counter_columns(results: Results) -> list[str]:
     return [key for key, value in first.items() if not isinstance(value, (dict, list))]
 
 
-def _legend(results: Results, columns: Sequence[str] | None) -> Iterator[str]:
+def _legend(results: Results, with_time: bool = False) -> Iterator[str]:
+    """What signs in the table mean, and what lossy schemes do to the accuracy."""
     texts = []
     if any(not result["memory.capacity_bytes"] for result in results.values()):
         texts.append("oracle: unlimited GPU memory.")
-    if not columns and any(not result["fits"] for result in results.values()):
+    if with_time and any(not result["fits"] for result in results.values()):
         texts.append("( ): what it would be with enough memory.")
     if texts:
         yield " ".join(texts)
@@ -330,7 +364,7 @@ def _legend(results: Results, columns: Sequence[str] | None) -> Iterator[str]:
     if lossy:
         texts = [f"{', '.join(names)} {points.removesuffix(_SMALL_NETWORK)}" for points, names in lossy.items()]
         where = "; measured on a small CNN, Fashion-MNIST" if any(_SMALL_NETWORK in points for points in lossy) else ""
-        yield f"accuracy: {'; '.join(texts)}{where}"
+        yield f"* lossy, accuracy: {'; '.join(texts)}{where}"
 
 
 def _join_names(names: Sequence[str], results: Results) -> str:
@@ -364,7 +398,7 @@ def _reasons(results: Results) -> list[Sequence[str]]:
         for name, result in results.items()
         if not (result["fits"] or result["nothing_to_do"])
     }
-    if len(results) < _BY_FAMILY_FROM:
+    if len(results) < _MANY_FROM:
         return _grouped(reasons, results)
     short = {name: reason.partition(", largest free block")[0] for name, reason in reasons.items()}
     return _grouped(_with_ranges(short), results)

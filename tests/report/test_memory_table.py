@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.plotting.memory_kinds import LABELS
-from buddysim.report.memory_table import MAX_ROWS, fit_sentence, memory_parts, memory_rows
+from buddysim.report.memory_table import MAX_ROWS, memory_parts, memory_rows
 from buddysim.report.screen import ScreenTable, format_as_text
 
 NOT_ALLOCATED = ("library_workspace", "fragmentation", "context")
@@ -85,15 +85,3 @@ def test_of_many_schemes_the_first_one_is_shown() -> None:
     schemes = {f"s{number}": result({"weights": number + 1}) for number in range(5)}
     table = next(part for part in memory_parts(schemes) if isinstance(part, ScreenTable))
     assert table.columns[0].heading == "GPU memory at the peak of s0"
-
-
-def test_the_sentence_says_what_is_left_or_what_makes_it_fit() -> None:
-    fits = result({"weights": 60 * GIB, "context": GIB})
-    assert fit_sentence({"eager": fits}) == "fits as is: 19.00 GiB left; largest: weights, 60.00 GiB"
-    short = {"fits": False, "oom.peak_excess_bytes": 10 * GIB}
-    large = result({"weights": 10 * GIB}, {"mlp": 80 * GIB}, **short)
-    small = result({"weights": 10 * GIB, "feature_maps": GIB}, time_ms=125.0)
-    said = "does not fit as is: 10.00 GiB too much; largest: saved activations, 80.00 GiB"
-    assert fit_sentence({"eager": large}) == said
-    assert fit_sentence({"recompute": small, "eager": large}) == f"{said}\nrecompute fits and is 25 % slower"
-    assert fit_sentence({"recompute": small}) == ""
