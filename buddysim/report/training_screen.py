@@ -10,7 +10,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
-from buddysim.report.fit_answer import AS_IS, in_use, is_lossy, makes_it_fit, shortfall_bytes, fit_answer
+from buddysim.report.fit_answer import AS_IS, fit_answer, in_use, is_lossy, makes_it_fit, shortfall_bytes
 from buddysim.report.memory_table import MAX_SCHEMES, memory_parts
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.recorded_network import format_options
