@@ -1,7 +1,7 @@
 """Which schemes have a row in the table of `train`, in which order: those that fit by time, then the others.
 
-At most twelve rows. Schemes with equal cells share the row of the simplest one. Lossy schemes are behind the others that
-fit, and behind all others where no other fits, unless they are allowed.
+At most twelve rows. Schemes with equal cells share the row of the simplest one. Lossy schemes are behind the others
+that fit, and behind all others where no other fits, unless they are allowed.
 """
 
 from __future__ import annotations
