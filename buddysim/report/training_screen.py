@@ -143,8 +143,10 @@ def _heading(results: Results, batches: Mapping[str, int] | None, changed: Mappi
     run = first["provenance"]
     capacities = [result["memory.capacity_bytes"] for result in results.values() if result["memory.capacity_bytes"]]
     memory = f"{capacities[0] / 2**30:,.1f} GiB, " if capacities else ""
-    batch = f", batch {run['batch']}," if batches is None else ""
-    yield make_printable(f"{run['network']}{batch} on {run['machine']}  ({memory}link {run['link']} {_link_rate(run)})")
+    several = first.get("gpus", 1) > 1
+    batch = f", batch {run['batch']}{' a GPU' if several else ''}," if batches is None else ""
+    gpus = f"{first['gpus']} {run['machine']}" if several else run["machine"]
+    yield make_printable(f"{run['network']}{batch} on {gpus}  ({memory}link {run['link']} {_link_rate(run)})")
     if changed:
         yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in changed.items())}")
     if run.get("network_options"):
@@ -210,6 +212,14 @@ def _ms(*keys: str) -> Cell:
     return text
 
 
+def _rate(key: str) -> Cell:
+    def text(result: Flat) -> str:
+        value = result.get(key)
+        return NOT_APPLICABLE if value is None or not result["fits"] else format_significant(value)
+
+    return text
+
+
 def _gib(*keys: str) -> Cell:
     def text(result: Flat) -> str:
         total = sum(result[key] for key in keys)
@@ -234,6 +244,7 @@ _COLUMNS: Sequence[tuple[Column, Cell]] = (
     (Column("short\nGiB"), _shortfall),
     (Column("performance\nvs oracle"), _performance),
     (Column("time\nms"), _ms("time_ms")),
+    (Column("tokens\nper s", priority=1), _rate("tokens_per_s")),
     (Column("stalls\nms"), _ms("stall_ms")),
     (Column("peak\nGiB"), _gib("memory.peak_bytes")),
     (Column("offload\nGiB", priority=1), _gib("offload.bytes")),

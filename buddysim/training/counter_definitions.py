@@ -24,6 +24,9 @@ _TIME = {
         "prediction.",
     ),
     "time_max_ms": (_MS, "The same with the 95 % quantile."),
+    "gpus": ("count", "GPUs that train together, each on samples of its own."),
+    "samples_per_s": ("1/s", "Samples of all GPUs and micro-steps divided by iteration time."),
+    "tokens_per_s": ("1/s", "The same in tokens; null for a network without sequences."),
     "performance_vs_oracle": ("fraction", "Oracle time divided by iteration time, 1 at best; null if it does not fit."),
     "oracle_ms": (
         _MS,
@@ -39,6 +42,10 @@ _TIME = {
     "stall.prefetch_ms": (_MS, "Stall time at the end of backward steps until an overlapping prefetch ends."),
     "stall.host_codec_ms": (_MS, "Stall time until the host has compressed or decompressed a feature map."),
     "stall.exposed_copy_ms": (_MS, "Stall time during copies that nothing overlaps."),
+    "stall.gather_ms": (_MS, "Stall time until weights are gathered from other GPUs."),
+    "stall.reduce_ms": (_MS, "Stall time until gradients are reduced over GPUs."),
+    "stall.contention_ms": (_MS, "Time by which kernels take longer next to gathers and reductions."),
+    "collectives_ms": (_MS, "Time of gathers and reductions, each alone on the link between GPUs."),
 }
 
 _FIT = {
@@ -223,7 +230,8 @@ _PROVENANCE = {
 }
 
 LAWS = (
-    "`stall_ms` = `stall.offload_ms` + `stall.prefetch_ms` + `stall.host_codec_ms` + `stall.exposed_copy_ms`",
+    "`stall_ms` = `stall.offload_ms` + `stall.prefetch_ms` + `stall.host_codec_ms` + `stall.exposed_copy_ms` + "
+    "`stall.gather_ms` + `stall.reduce_ms` + `stall.contention_ms`",
     "`time_ms` = `compute_ms` + `stall_ms`",
     "`performance_vs_oracle` = `oracle_ms` / `time_ms`",
     "`memory.gradient_bytes` = `memory.weight_gradient_bytes` + `memory.gradient_map_bytes`",

@@ -191,6 +191,11 @@ class IterationOutcome:
         """Time that the host works on feature maps."""
         return sum(task.duration_ps for task in self.program.tasks if task.stream == "host")
 
+    @property
+    def collectives_ps(self) -> int:
+        """Time of what GPUs gather and reduce together, each alone on their link."""
+        return sum(task.duration_ps for task in self.program.tasks if task.stream in ("gather", "reduce"))
+
     @cached_property
     def all_layers(self) -> LayerScope:
         """The whole network."""

@@ -16,6 +16,7 @@ from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.optimizers import find_optimizer
 from buddysim.training.outcome import format_size
 from buddysim.training.schemes import accuracy
+from buddysim.training.throughput import Throughput, per_second
 
 if TYPE_CHECKING:
     from buddysim.training.cost import CostModel
@@ -79,10 +80,14 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
     stalls = outcome.stall_ps_by_cause()
     reached = outcome.peak_memory
     error = time_error(outcome.network, outcome.cost)
+    trained = Throughput.of(outcome.network.options, outcome.batch)
     return {
         "time_ms": _ms(whole.time_ps),
         "time_min_ms": _ms(round(whole.time_ps * error.low)),
         "time_max_ms": _ms(round(whole.time_ps * error.high)),
+        "gpus": trained.gpus,
+        "samples_per_s": per_second(trained.samples, whole.time_ps),
+        "tokens_per_s": per_second(trained.tokens, whole.time_ps),
         "performance_vs_oracle": whole.performance_vs_oracle if outcome.fits else None,
         "oracle_ms": _ms(whole.baseline_ps),
         "compute_ms": _ms(whole.compute_ps),
@@ -118,6 +123,7 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         "host.peak_pinned_bytes": outcome.pinned_bytes,
         "host.pinned_capacity_bytes": outcome.machine.max_pinned_bytes,
         "host.codec_ms": _ms(outcome.host_ps),
+        "collectives_ms": _ms(outcome.collectives_ps),
         "offload.bytes": outcome.offload_bytes,
         "prefetch.bytes": outcome.prefetch_bytes,
         "link.bytes": outcome.moved_bytes,
@@ -126,6 +132,9 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         "stall.prefetch_ms": _ms(stalls.get("prefetch", 0)),
         "stall.host_codec_ms": _ms(stalls.get("host", 0)),
         "stall.exposed_copy_ms": _ms(stalls.get("on-demand", 0) + stalls.get("copy-out", 0)),
+        "stall.gather_ms": _ms(stalls.get("gather", 0)),
+        "stall.reduce_ms": _ms(stalls.get("reduce", 0)),
+        "stall.contention_ms": _ms(stalls.get("contention", 0)),
         "feature_layers.time_ms": _ms(features.time_ps),
         "feature_layers.performance_vs_oracle": features.performance_vs_oracle if outcome.fits else None,
         "feature_layers.oracle_ms": _ms(features.baseline_ps),

@@ -8,10 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.autograd.records import Collective
+from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.cost.algorithms import FFTS, MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
 from buddysim.training.cost.calibration import (
     Calibration,
@@ -233,6 +236,20 @@ class CostModel:
     def launch_ps(self, work: OperationWork) -> int:
         """Return the host's time to launch a recorded operation, in picoseconds."""
         return host_ps(work)
+
+    def collective_ps(self, collective: Collective) -> int:
+        """Return the time of a collective between GPUs like this one, alone on their link, in picoseconds.
+
+        Raises
+        ------
+        BuddysimError
+            nothing links the GPUs, or not so many of them
+        """
+        return self._collectives.time_ps(collective.kind, collective.bytes, collective.gpus)
+
+    @cached_property
+    def _collectives(self) -> CollectiveTimes:
+        return CollectiveTimes(self.machine)
 
     def operations_ps(self, works: Sequence[OperationWork]) -> int:
         """Return the time of recorded operations: the longer of the GPU's and the host's."""

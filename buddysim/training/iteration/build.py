@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from buddysim.training.collectives.contention import kernels_left
 from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.host_steps import HostSteps
 from buddysim.training.iteration.plan import Plan
@@ -16,6 +17,7 @@ from buddysim.training.iteration.program import Pass, Program, TensorKind
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.stash_steps import StashSteps, link_ps
+from buddysim.training.iteration.timeline import SharedFractions
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.optimizers import Optimizer, find_optimizer
@@ -31,10 +33,11 @@ def build(
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     if plan.as_recorded:
         assert isinstance(network, RecordedNetwork)
-        return replace(recorded_program(network, cost, link, HostRates.of(cost.machine)), shared=link.shared_fractions)
+        program = recorded_program(network, cost, link, HostRates.of(cost.machine))
+        return replace(program, shared=SharedFractions(*link.shared_fractions, compute=kernels_left()))
     network = network.in_place_only(plan.in_place)
     program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
-    program = replace(program, shared=link.shared_fractions)
+    program = replace(program, shared=SharedFractions(*link.shared_fractions))
     if plan.time_factor == 1:
         return program
     steps = (replace(step, compute_ps=round(step.compute_ps * plan.time_factor)) for step in program.steps)

@@ -65,7 +65,8 @@ class QueuedTask(NamedTuple):
     tensor : on the GPU, that it reads or fills; -1 for work of the host
     timing : ``"before"`` the computation of the step that launches it, which waits for it; ``"overlapped"`` with it;
         ``"after"`` it
-    byte_count : of the feature map, neither encoded nor compressed; `moved_bytes` cross the link
+    byte_count : of the feature map, neither encoded nor compressed, or of the whole tensor that GPUs gather or reduce;
+        `moved_bytes` cross the link to the host
     until : the step whose end waits for it: the one that launches it, or a later one
     after : tasks that must be over before it starts
     pins, unpins : bytes of host memory that are pinned when it is launched, and unpinned at the end of step `until`

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
 from buddysim.training.cost.operators.host import LaunchQueue
-from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step
+from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step, copy_ps
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
 from buddysim.training.iteration.recorded_tasks import RecordedTasks
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.networks.recorded.work import work_of
+from buddysim.training.networks.recorded.work import OperationWork, work_of
 
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
@@ -49,7 +49,7 @@ class _Draft:
 class _ProgramOfRecord:
     def __init__(self, network: RecordedNetwork, cost: CostModel, link: HostLinkConfig, host: HostRates) -> None:
         self.network, self.cost = network, cost
-        self.tasks = RecordedTasks(network.tape, link, host)
+        self.link, self.host, self.tasks = link, host, RecordedTasks(network.tape)
         self.layer_of = {one.index: run.index + 1 for run in network.runs for one in run.operations}
         self.kinds = kinds_of_storages(network.tape)
         self.tensors: list[ProgramTensor] = []
@@ -96,20 +96,38 @@ class _ProgramOfRecord:
     def _operation(self, operation: TracedOperation) -> None:
         last = self.steps[-1].layer if self.steps else 0
         layer = self.layer_of.get(operation.index, last)
-        if operation.stream != "compute" or operation.copy is not None or operation.name == "wait":
-            if not self.steps:
-                self._step(layer, _PASSES[operation.phase], 0)
-            if operation.name == "wait":
-                self.tasks.waits(operation, len(self.steps) - 1)
-            else:
-                free = min(bisect_left(self.ends, self.queue.host_ps), len(self.steps) - 1)
-                blocking = operation.stream == "compute"
-                self.tasks.add(operation, layer, len(self.steps) - 1, blocking=blocking, host_free=free)
+        if operation.name == "wait":
+            self._first_step(layer, operation)
+            self.tasks.waits(operation, len(self.steps) - 1)
+            return
+        work, times = work_of(operation, self.network.tape.compiled), operation.times
+        if operation.stream != "compute" or operation.copy is not None or operation.collective is not None:
+            self._first_step(layer, operation)
+            last = len(self.steps) - 1
+            free = min(bisect_left(self.ends, self.queue.host_ps), last)
+            spent, blocking = self._task_ps(operation, work), operation.stream == "compute"
+            self.tasks.add(operation, layer, last, spent, blocking=blocking, host_free=free)
             return
         self.tasks.computes(operation, len(self.steps))
-        work, times = work_of(operation, self.network.tape.compiled), operation.times
         spent = self.queue.launch(times * self.cost.launch_ps(work), times * self.cost.operation_ps(work))
         self._step(layer, _PASSES[operation.phase], spent)
+
+    def _task_ps(self, operation: TracedOperation, work: OperationWork) -> int:
+        """Time of an operation of another stream: a copy, the host's work, a collective or a kernel next to it."""
+        copy, link = operation.copy, self.link
+        if operation.task is not None:
+            return self.host.task_ps(operation.task)
+        if copy is not None:
+            rate = link.offload_bytes_per_s if copy.direction == "offload" else link.prefetch_bytes_per_s
+            return copy_ps(copy.bytes, rate, link.latency_ps)
+        if operation.collective is not None:
+            return self.cost.collective_ps(operation.collective)
+        return self.cost.operation_ps(work)
+
+    def _first_step(self, layer: int, operation: TracedOperation) -> None:
+        """Make a step of no time where none is there to launch a task or to wait."""
+        if not self.steps:
+            self._step(layer, _PASSES[operation.phase], 0)
 
     def _step(self, layer: int, pass_: Pass, compute_ps: int) -> None:
         self.steps.append(_Draft(layer, pass_, compute_ps, tuple(self.allocated)))

@@ -1,23 +1,18 @@
 """Tasks of a recorded step: its operations of other streams than the one that computes, with what they wait for.
 
-A task starts behind the last computation that it waits for, at the end of that one's step, and behind the tasks before
-it in its stream. The step before the first computation that waits for it ends with it. The host runs ahead of the GPU:
-so a copy back may start long before the computation in front of which the host issues it, where it waits for nothing. A
-tensor that is copied back is allocated where the record allocates it.
+A task starts behind the last computation that it waits for or whose result it reads, at the end of that one's step, and
+behind the tasks before it in its stream. The step before the first computation that waits for it ends with it. The host
+runs ahead of the GPU: so a copy back may start long before the computation in front of which the host issues it, where
+it waits for nothing. A tensor that is copied back is allocated where the record allocates it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import TracedOperation
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.iteration.program import QueuedTask, Stream, copy_ps
-
-if TYPE_CHECKING:
-    from buddysim.machine.training_table import HostLinkConfig
-    from buddysim.training.host.rates import HostRates
+from buddysim.training.iteration.program import QueuedTask, Stream
 
 #: Pinned memory comes in powers of two bytes (``aten/src/ATen/core/CachingHostAllocator.h``).
 _MIN_PINNED = 512
@@ -35,6 +30,7 @@ class _Task:
     launch: int
     layer: int
     after: tuple[int, ...]
+    duration_ps: int
     until: int | None = None
 
 
@@ -46,14 +42,14 @@ class RecordedTasks:
     ----------
     number : of the task of an operation, by its index
     step_of : of a computation, by its operation's index
+    computed : step that wrote a storage last
     """
 
     tape: Tape
-    link: HostLinkConfig
-    host: HostRates
     tasks: list[_Task] = field(default_factory=list)
     number: dict[int, int] = field(default_factory=dict)
     step_of: dict[int, int] = field(default_factory=dict)
+    computed: dict[int, int] = field(default_factory=dict)
     _writers: dict[int, int] = field(default_factory=dict)  # of storages, by tasks
     _buffers: dict[int, int] = field(default_factory=dict)  # of host buffers, by tasks
     _last: dict[str, int] = field(default_factory=dict)  # launching step of a stream's last task
@@ -62,6 +58,8 @@ class RecordedTasks:
         """Note that an operation runs in a step, behind the end of the one before."""
         self.waits(operation, step - 1)
         self.step_of[operation.index] = step
+        for operand in operation.writes:
+            self.computed[operand.storage] = step
 
     def waits(self, operation: TracedOperation, step: int) -> None:
         """Let the end of a step wait for what an operation waits for."""
@@ -71,7 +69,14 @@ class RecordedTasks:
                 task.until = max(step, task.launch)
 
     def add(
-        self, operation: TracedOperation, layer: int, step: int, *, blocking: bool = False, host_free: int = 0
+        self,
+        operation: TracedOperation,
+        layer: int,
+        step: int,
+        duration_ps: int,
+        *,
+        blocking: bool = False,
+        host_free: int = 0,
     ) -> None:
         """Add a task that the host issues behind a step.
 
@@ -80,15 +85,16 @@ class RecordedTasks:
         blocking : the computations wait for it at once
         host_free : the step that runs when the host has launched all before it, and can work itself
         """
-        stream: Stream = operation.copy.direction if operation.copy is not None else operation.stream  # type: ignore[assignment]
+        stream = _stream_of(operation)
         after = self._tasks_before(operation)
         behind = [self.step_of[one] for one in operation.after if one in self.step_of]
+        behind += [self.computed[one.storage] for one in operation.reads if one.storage in self.computed]
         earliest = max([self._last.get(stream, 0), *behind, *(self.tasks[one].launch for one in after)])
         if stream == "host":
             earliest = max(earliest, host_free)
         launch = step if blocking else earliest
         number = len(self.tasks)
-        self.tasks.append(_Task(operation, stream, launch, layer, after, step if blocking else None))
+        self.tasks.append(_Task(operation, stream, launch, layer, after, duration_ps, step if blocking else None))
         self.number[operation.index], self._last[stream] = number, launch
         for operand in operation.writes:
             self._writers[operand.storage] = number
@@ -108,28 +114,29 @@ class RecordedTasks:
         return [self._queued(number, task, steps, fetched) for number, task in enumerate(self.tasks)]
 
     def _queued(self, number: int, task: _Task, steps: int, fetched: set[int]) -> QueuedTask:
-        copy = task.operation.copy
-        size = 0 if copy is None else copy.bytes
+        copy, collective = task.operation.copy, task.operation.collective
+        moved = 0 if copy is None else copy.bytes
+        size = moved if collective is None else collective.bytes
         pinned = 0
         if copy is not None and not self.tape.host_buffers[copy.buffer].lasts:
             pinned = pinned_size(self.tape.host_buffers[copy.buffer].bytes)
         is_offload = task.stream == "offload"
         stays = is_offload and copy is not None and copy.buffer not in fetched
         return QueuedTask(
-            number, task.stream, task.layer, -1, "after", size, size,
-            task.operation.times * self._duration_ps(task), steps - 1 if task.until is None else task.until,
+            number, task.stream, task.layer, -1, "after", size, moved,
+            task.operation.times * task.duration_ps, steps - 1 if task.until is None else task.until,
             task.after, pinned if is_offload else 0, pinned if not is_offload or stays else 0,
         )  # fmt: skip
 
-    def _duration_ps(self, task: _Task) -> int:
-        copy = task.operation.copy
-        if task.operation.task is not None:
-            return self.host.task_ps(task.operation.task)
-        if copy is None:
-            return 0
-        link = self.link
-        rate = link.offload_bytes_per_s if copy.direction == "offload" else link.prefetch_bytes_per_s
-        return copy_ps(copy.bytes, rate, link.latency_ps)
+
+def _stream_of(operation: TracedOperation) -> Stream:
+    """The stream of a task; what the computations wait for at once is in the one that others of its kind are in."""
+    if operation.copy is not None:
+        return operation.copy.direction
+    if operation.stream != "compute":
+        return operation.stream
+    assert operation.collective is not None
+    return "gather" if operation.collective.kind in ("all_gather", "broadcast") else "reduce"
 
 
 def _is_prefetch(task: _Task) -> bool:

@@ -6,7 +6,8 @@ need no more: one stream computes, each direction of the link has one, one is th
 of its NVMe drives, and two gather and reduce between GPUs.
 
 Where a copy runs in each direction of a link, both may slow down. Each then proceeds at its fraction of the rate that
-it has alone, until one of them ends.
+it has alone, until one of them ends. So do a gather and a reduction, which divide the link between GPUs equally, and
+kernels, from which both take multiprocessors and bandwidth of memory.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import NamedTuple
 
 COMPUTE, OFFLOAD, PREFETCH, HOST, NVME = "compute", "offload", "prefetch", "host", "nvme"
@@ -27,9 +29,25 @@ ALWAYS_SHOWN = (COMPUTE, OFFLOAD, PREFETCH)
 #: The two directions of the link to the host.
 DIRECTIONS = (OFFLOAD, PREFETCH)
 
-#: Fractions of the rates of offloads and of prefetches that are left where both run at once.
-SharedFractions = tuple[Fraction, Fraction]
-INDEPENDENT: SharedFractions = (Fraction(1), Fraction(1))
+#: Streams that divide a link, each the other's.
+_OTHER = {OFFLOAD: PREFETCH, PREFETCH: OFFLOAD, GATHER: REDUCE, REDUCE: GATHER}
+
+
+class SharedFractions(NamedTuple):
+    """Fractions of their rates that streams have left while others run.
+
+    Attributes
+    ----------
+    offload, prefetch : where both run at once
+    compute : while GPUs gather or reduce
+    """
+
+    offload: Fraction = Fraction(1)
+    prefetch: Fraction = Fraction(1)
+    compute: Fraction = Fraction(1)
+
+
+INDEPENDENT = SharedFractions()
 
 
 class Operation(NamedTuple):
@@ -38,7 +56,7 @@ class Operation(NamedTuple):
     Attributes
     ----------
     stream : one of `STREAMS`
-    duration_ps : at least 0; of a copy, with the link's other direction idle
+    duration_ps : at least 0; alone on what it shares with other streams
     after : positions of operations that must have ended before it starts; all precede it
     """
 
@@ -69,8 +87,8 @@ def run(operations: Sequence[Operation], shared: SharedFractions = INDEPENDENT) 
 class _Run:
     """One run.
 
-    The work of a copy that is left is counted in parts of a picosecond, so that it stays an integer: alone, a copy does
-    `whole` parts in a picosecond, and `fractions[stream]` of them while the other direction is busy.
+    The work that is left of an operation whose rate may change is counted in parts of a picosecond, so that it stays an
+    integer: alone, it does `whole` parts in a picosecond, and `fractions[stream]` of them while it shares.
     """
 
     def __init__(self, operations: Sequence[Operation], shared: SharedFractions) -> None:
@@ -81,11 +99,15 @@ class _Run:
         self.start_ps, self.end_ps = [0] * count, [-1] * count
         self.ended = [False] * count
         self.events: list[tuple[int, int]] = []
-        self.copies: dict[str, _Copy] = {}  # that run, by direction
-        self.whole = shared[0].denominator * shared[1].denominator
-        self.fractions = {
-            stream: int(fraction * self.whole) for stream, fraction in zip(DIRECTIONS, shared, strict=True)
-        }
+        self.running: dict[str, _Running] = {}  # operations whose rate may change, by stream
+        fractions = {**shared._asdict(), GATHER: Fraction(1, 2), REDUCE: Fraction(1, 2)}
+        self.whole = lcm(*(fraction.denominator for fraction in fractions.values()))
+        self.fractions = {stream: int(fraction * self.whole) for stream, fraction in fractions.items()}
+        streams = {operation.stream for operation in operations}
+        self.slows = shared.compute != 1 and bool(streams & {GATHER, REDUCE})  # whether kernels do
+        self.varying = {stream for stream, other in _OTHER.items() if {stream, other} <= streams or self.slows}
+        if self.slows:
+            self.varying.add(COMPUTE)
         last: dict[str, int] = {}
         for position, operation in enumerate(operations):
             earlier = set(operation.after)
@@ -105,7 +127,7 @@ class _Run:
         while self.events:
             now, ended = heapq.heappop(self.events)
             if self.ended[ended] or self.end_ps[ended] != now:
-                continue  # of a copy whose rate has changed since
+                continue  # its rate has changed since
             self._end(ended, now)
             for position in self.followers[ended]:
                 self.waits[position] -= 1
@@ -114,45 +136,59 @@ class _Run:
         return OperationTimes(self.start_ps, self.end_ps)
 
     def _start(self, position: int, now: int) -> None:
-        operation = self.operations[position]
+        stream, duration_ps, _ = self.operations[position]
         self.start_ps[position] = now
-        if operation.stream in DIRECTIONS and operation.duration_ps:
-            self._proceed(now)
-            self.copies[operation.stream] = _Copy(position, operation.duration_ps * self.whole, now)
-            self._expect(now)
+        if stream not in self.varying or not duration_ps:
+            self.end_ps[position] = now + duration_ps
+            heapq.heappush(self.events, (self.end_ps[position], position))
             return
-        self.end_ps[position] = now + operation.duration_ps
-        heapq.heappush(self.events, (self.end_ps[position], position))
+        one = _Running(position, duration_ps * self.whole, now)
+        if stream == COMPUTE:  # slows nothing down
+            self.running[stream] = one
+            self._expect(stream, one, now)
+            return
+        self._proceed(now)
+        self.running[stream] = one
+        self._expect_all(now)
 
     def _end(self, position: int, now: int) -> None:
         self.ended[position] = True
         stream = self.operations[position].stream
-        if stream in self.copies and self.copies[stream].position == position:
-            self._proceed(now)
-            del self.copies[stream]
-            self._expect(now)
+        if stream not in self.running or self.running[stream].position != position:
+            return
+        if stream == COMPUTE:
+            del self.running[stream]
+            return
+        self._proceed(now)
+        del self.running[stream]
+        self._expect_all(now)
 
     def _rate(self, stream: str) -> int:
-        return self.fractions[stream] if len(self.copies) == len(DIRECTIONS) else self.whole
+        running = self.running
+        is_shared = GATHER in running or REDUCE in running if stream == COMPUTE else _OTHER[stream] in running
+        return self.fractions[stream] if is_shared else self.whole
 
     def _proceed(self, now: int) -> None:
-        """Count what the running copies have done until now."""
-        for stream, copy in self.copies.items():
-            copy.left -= self._rate(stream) * (now - copy.since)
-            copy.since = now
+        """Count what the running operations have done until now."""
+        for stream, one in self.running.items():
+            one.left -= self._rate(stream) * (now - one.since)
+            one.since = now
 
-    def _expect(self, now: int) -> None:
-        """Note when the running copies will have ended, at the rates that they have from now on."""
-        for stream, copy in self.copies.items():
-            end = now + max(0, -(-copy.left // self._rate(stream)))
-            if self.end_ps[copy.position] != end:
-                self.end_ps[copy.position] = end
-                heapq.heappush(self.events, (end, copy.position))
+    def _expect_all(self, now: int) -> None:
+        for stream, one in self.running.items():
+            self._expect(stream, one, now)
+
+    def _expect(self, stream: str, one: _Running, now: int) -> None:
+        """Note when an operation will have ended, at the rate that it has from now on."""
+        end = now + max(0, -(-one.left // self._rate(stream)))
+        if self.end_ps[one.position] != end:
+            self.end_ps[one.position] = end
+            heapq.heappush(self.events, (end, one.position))
 
 
 @dataclass
-class _Copy:
-    """A copy that runs: the parts that are left of it since an instant."""
+class _Running:
+    """An operation that runs: the parts that are left of it since an instant."""
 
     position: int
     left: int

@@ -62,14 +62,19 @@ class FullySharded:
     ----------
     groups : of the model first, then of the blocks
     last_gather : buffer of the all-gather before, which lives until the next one is copied out
-    reduced : buffers of reduce-scatters that may run still
+    gather_after : operation that the next all-gather waits for: in the forward pass, that which copied out the weights
+        before the last ones, else the last ones (the events that `wait_for_unshard` records)
+    copied_out : operation that copied out the last weights of the forward pass
+    reduced : buffers of reduce-scatters that may run still, and the operations that scatter them
     order : groups in the order in which their forward passes ended
     """
 
     def __init__(self, tape: Tape, model: Module, policy: FsdpPolicy) -> None:
         self.tape, self.policy = tape, policy
         self.last_gather: Tensor | None = None
-        self.reduced: list[Tensor] = []
+        self.gather_after: tuple[int, ...] = ()
+        self.copied_out: tuple[int, ...] = ()
+        self.reduced: list[tuple[Tensor, int]] = []
         self.order: list[ShardedGroup] = []
         self.is_ending = False
         model.name_scopes()
@@ -112,7 +117,8 @@ class FullySharded:
     def wait_for_reduced(self, most: int) -> None:
         """Give back the buffers of reduce-scatters but the last ones, when these are done."""
         while len(self.reduced) > most:
-            self.tape.launch("wait", (self.reduced.pop(0),), ())
+            buffer, scattered = self.reduced.pop(0)
+            self.tape.launch("wait", (buffer,), (), after=(scattered,))
 
 
 class ShardedGroup(ModuleHooks):
@@ -203,7 +209,7 @@ class ShardedGroup(ModuleHooks):
             elements = sum(prod(one.shape) * (one.dtype.size if mixed else 1) for one in inputs)
             dtype = uint8 if mixed else inputs[0].dtype
             output = tape.empty((elements * gpus,), dtype, "all_gather_copy_in", kind="gathered")
-            tape.launch("all_gather_copy_in", inputs, (output,), stream="gather")
+            tape.launch("all_gather_copy_in", inputs, (output,), stream="gather", after=self.sharding.gather_after)
             del inputs
             collective = Collective("all_gather", elements * gpus * dtype.size, gpus)
             tape.launch("all_gather", (output,), (output,), stream="gather", collective=collective)
@@ -226,6 +232,8 @@ class ShardedGroup(ModuleHooks):
             return
         tape, sharding = self.tape, self.sharding
         previous = sharding.last_gather if self.state == "forward" else None
+        if self.state == "forward":
+            sharding.gather_after = sharding.copied_out
         with tape.in_scope(self.module.path):
             if sharding.policy.gpus == 1:
                 for one in self.parameters:
@@ -236,8 +244,11 @@ class ShardedGroup(ModuleHooks):
                 for one in self.parameters:
                     one.full.storage.restore()
                 tape.launch("split_with_sizes_copy", (self.gathered,), [one.full for one in self.parameters])
+                copied_out = (len(tape.operations) - 1,)
                 if self.state == "forward":
-                    sharding.last_gather = self.gathered
+                    sharding.last_gather, sharding.copied_out = self.gathered, copied_out
+                else:
+                    sharding.gather_after = copied_out
         for one in self.parameters:
             one.show(one.full)
         self.is_sharded = False
@@ -304,6 +315,7 @@ class ShardedGroup(ModuleHooks):
         else:
             collective = Collective("reduce_scatter", elements * dtype.size, policy.gpus)
             tape.launch("reduce_scatter", (buffer,), (result,), stream="reduce", collective=collective)
+        scattered = len(tape.operations) - 1
         own = parameters[0].shard.dtype
         if dtype is not own:
             reduced, result = result, tape.empty(result.shape, own, "_to_copy", kind="gradient")
@@ -311,7 +323,7 @@ class ShardedGroup(ModuleHooks):
             del reduced
         self._give(parameters, result)
         del last
-        self.sharding.reduced.append(buffer)
+        self.sharding.reduced.append((buffer, scattered))
 
     def _give(self, parameters: list[ShardedParameter], result: Tensor) -> None:
         offset = 0

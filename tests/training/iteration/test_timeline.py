@@ -16,11 +16,14 @@ from buddysim.training.iteration.schedule import schedule
 from buddysim.training.iteration.timeline import (
     COMPUTE,
     DIRECTIONS,
+    GATHER,
     INDEPENDENT,
     OFFLOAD,
     PREFETCH,
+    REDUCE,
     STREAMS,
     Operation,
+    SharedFractions,
     run,
     waits,
 )
@@ -65,7 +68,7 @@ def test_wait_for_a_later_operation_is_an_error():
         run([Operation(COMPUTE, 1, (1,)), Operation(OFFLOAD, 1)])
 
 
-HALF = (Fraction(1, 2), Fraction(1, 2))
+HALF = SharedFractions(Fraction(1, 2), Fraction(1, 2))
 
 
 def test_both_directions_of_a_link_at_once_by_hand():
@@ -79,25 +82,38 @@ def test_both_directions_of_a_link_at_once_by_hand():
 def test_a_copy_slows_down_from_when_the_other_begins():
     """The offload is alone for 6 ps; then 4 ps of it are left, at 0.8 of its rate: 5 ps."""
     operations = [Operation(OFFLOAD, 10), Operation(COMPUTE, 6), Operation(PREFETCH, 100, (1,))]
-    times = run(operations, (Fraction(4, 5), Fraction(1)))
+    times = run(operations, SharedFractions(offload=Fraction(4, 5)))
     assert times.end_ps == [11, 6, 106]
 
 
+def test_kernels_slow_down_next_to_collectives_by_hand():
+    """A gather of 6 ps, of which a kernel of 10 ps does 2 ps' work meanwhile; then 8 are left."""
+    operations = [Operation(COMPUTE, 10), Operation(GATHER, 6), Operation(COMPUTE, 5, (0,))]
+    assert run(operations, SharedFractions(compute=Fraction(1, 3))).end_ps == [14, 6, 19]
+    assert run(operations).end_ps == [10, 6, 15]
+
+
+def test_a_gather_and_a_reduction_divide_the_link():
+    """A gather of 10 ps next to a reduction of 4: 8 ps at half, then 6 ps of the gather are left."""
+    operations = [Operation(GATHER, 10), Operation(REDUCE, 4), Operation(COMPUTE, 20)]
+    assert run(operations).end_ps == [14, 8, 20]
+    assert run(operations, SharedFractions(compute=Fraction(1, 2))).end_ps == [14, 8, 27]
+
+
 @given(
-    st.lists(st.tuples(st.sampled_from([OFFLOAD, PREFETCH, COMPUTE]), st.integers(0, 9)), max_size=12),
-    st.fractions(Fraction(1, 4), 1, max_denominator=9),
-    st.fractions(Fraction(1, 4), 1, max_denominator=9),
+    st.lists(st.tuples(st.sampled_from(STREAMS), st.integers(0, 9)), max_size=12),
+    st.builds(SharedFractions, *[st.fractions(Fraction(1, 4), 1, max_denominator=9)] * 3),
     st.data(),
 )
-def test_sharing_a_link_agrees_with_the_reference(copies, offload, prefetch, data):
+def test_sharing_agrees_with_the_reference(copies, shared, data):
     operations = []
     for position, (stream, duration) in enumerate(copies):
         after = data.draw(st.sets(st.integers(0, position - 1), max_size=2)) if position else ()
         operations.append(Operation(stream, duration, tuple(sorted(after))))
-    times, naive = run(operations, (offload, prefetch)), ref_run(operations, (offload, prefetch))
+    times, naive = run(operations, shared), ref_run(operations, shared)
     assert (times.start_ps, times.end_ps) == (naive.start_ps, naive.end_ps)
     alone = run(operations)
-    assert all(shared >= fast for shared, fast in zip(times.end_ps, alone.end_ps, strict=True))
+    assert all(late >= early for late, early in zip(times.end_ps, alone.end_ps, strict=True))
 
 
 @st.composite
@@ -132,5 +148,5 @@ def test_a_program_has_one_link_for_both_directions() -> None:
 def test_a_simulated_iteration_has_the_fractions_of_its_link() -> None:
     machine = TrainingMachine.load("h100-sxm")
     program = simulate_outcome("resnet18", 2, machine, scheme="vdnn-all-m").program
-    assert program.shared == machine.link_rate.shared_fractions != INDEPENDENT
+    assert program.shared[:2] == machine.link_rate.shared_fractions != INDEPENDENT[:2]
     assert simulate_outcome("resnet18", 2, "titan-x", scheme="vdnn-all-m").program.shared == INDEPENDENT

@@ -9,6 +9,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes, simulate
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.cost import CostModel
+from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.networks.recorded.network import RecordedNetwork
@@ -78,7 +79,9 @@ def test_eager_lives_as_the_record_to_the_byte(optimizer: str) -> None:
     result = simulate(network, BATCH, MACHINE, "eager", optimizer=optimizer)
     assert result.counters["memory.peak_bytes"] == network.tape.peak_bytes()
     machine = TrainingMachine.load(MACHINE)
-    program = recorded_program(network, CostModel.load(machine, precision="bf16"), link_rate(machine, None))
+    program = recorded_program(
+        network, CostModel.load(machine, precision="bf16"), link_rate(machine, None), HostRates.of(machine)
+    )
     levels = memory_usage.levels(program).sum(axis=1)
     live = list(network.tape.live_bytes())
     assert set(levels) <= set(live)
