@@ -112,6 +112,8 @@ def test_sharing_agrees_with_the_reference(copies, shared, data):
         operations.append(Operation(stream, duration, tuple(sorted(after))))
     times, naive = run(operations, shared), ref_run(operations, shared)
     assert (times.start_ps, times.end_ps) == (naive.start_ps, naive.end_ps)
+    if {stream for stream, _ in copies} & {GATHER, REDUCE}:
+        return  # what a slower kernel delays may leave the link to others
     alone = run(operations)
     assert all(late >= early for late, early in zip(times.end_ps, alone.end_ps, strict=True))
 
