@@ -6,8 +6,10 @@ computations wait for their copies. A tensor is copied back when its node runs, 
 until the next node that reads an offloaded tensor has run, and the stream of copies then waits for that node. So a copy
 back overlaps with one node at most. Without streams, copies run between the computations.
 
-Weights are never offloaded, nor views of them: torchtune's test, which looks at the tensor alone, would offload the
-transposed weight that a product saves (TRL's version of the class looks at storages too).
+`save_on_cpu` is the same without streams for all that is saved, views of weights too; the host waits for each copy out.
+
+Else weights are never offloaded, nor views of them: torchtune's test, which looks at the tensor alone, would offload
+the transposed weight that a product saves (TRL's version of the class looks at storages too).
 """
 
 from __future__ import annotations
@@ -39,11 +41,13 @@ class OffloadSettings:
     streams : of copies: 0: they run between the computations; 1: both directions share one; 2: each its own
     stash : offloaded tensors that the GPU holds until a later one is offloaded
     min_bytes : smaller tensors stay
+    blocking : the host waits for each copy out, and weights are copied too: `torch.autograd.graph.save_on_cpu`
     """
 
     streams: int = 1
     stash: int = 5
     min_bytes: int = 1024
+    blocking: bool = False
 
 
 class _Offloaded(NamedTuple):
@@ -87,7 +91,7 @@ class OffloadedTensors(SavedTensorHooks):
         copied = self._copy("offload", tensor, size, buffer, behind)
         if self.settings.streams:
             self.leaving[self.count] = tensor.detach(), copied
-        return _Offloaded(self.count, tensor.shape, _dense(tensor), tensor.dtype, buffer)
+        return _Offloaded(self.count, tensor.shape, self._layout(tensor), tensor.dtype, buffer)
 
     def unpack(self, packed: Tensor | _Offloaded) -> Tensor:
         if isinstance(packed, Tensor):
@@ -112,7 +116,15 @@ class OffloadedTensors(SavedTensorHooks):
         size = prod(tensor.shape) * tensor.dtype.size
         kind = tensor.storage.record.kind
         is_weight = kind in ("parameter", "buffer", "gathered")
+        is_weight = is_weight and not self.settings.blocking
         return size >= max(1, self.settings.min_bytes) and not is_weight and self.selects(self.tape.scope)
+
+    def _layout(self, tensor: Tensor) -> Shape | None:
+        """The layout that ``empty_like`` gives: that of a dense tensor, else the contiguous one.
+
+        `save_on_cpu` makes a contiguous tensor.
+        """
+        return tensor.strides if is_dense(tensor.shape, tensor.strides) and not self.settings.blocking else None
 
     def _last_computation(self, before: bool) -> tuple[int, ...]:
         """The computation that a copy follows: of what is saved before an operation runs, the one before."""
@@ -127,7 +139,7 @@ class OffloadedTensors(SavedTensorHooks):
     def _copy(self, direction: Direction, tensor: Tensor, size: int, buffer: int, after: tuple[int, ...]) -> int:
         """Record a copy; return its operation's index."""
         tape, streams = self.tape, self.settings.streams
-        moved = HostCopy(direction, size, buffer)
+        moved = HostCopy(direction, size, buffer, self.settings.blocking and direction == "offload")
         reads = (tensor,) if direction == "offload" else ()
         writes = () if direction == "offload" else (tensor,)
         if not streams:
@@ -177,8 +189,3 @@ class OffloadedTensors(SavedTensorHooks):
         self.arrived.clear()
         self.done.clear()
         self.node = None
-
-
-def _dense(tensor: Tensor) -> Shape | None:
-    """The layout that ``empty_like`` gives: that of a dense tensor, else the contiguous one."""
-    return tensor.strides if is_dense(tensor.shape, tensor.strides) else None

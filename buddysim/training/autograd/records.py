@@ -74,11 +74,13 @@ class HostCopy(NamedTuple):
     ----------
     bytes : that cross the link
     buffer : number of the host's memory in `Tape.host_buffers`
+    blocking : the host waits for its end before it launches anything else
     """
 
     direction: Direction
     bytes: int
     buffer: int
+    blocking: bool = False
 
 
 class HostTask(NamedTuple):

@@ -103,6 +103,8 @@ class _ProgramOfRecord:
         work, times = work_of(operation, self.network.tape.compiled), operation.times
         if operation.stream != "compute" or operation.copy is not None or operation.collective is not None:
             self._first_step(layer, operation)
+            if operation.copy is not None and operation.copy.blocking:
+                self.queue.wait()
             last = len(self.steps) - 1
             free = min(bisect_left(self.ends, self.queue.host_ps), last)
             spent, blocking = self._task_ps(operation, work), operation.stream == "compute"

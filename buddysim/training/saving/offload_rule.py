@@ -20,11 +20,13 @@ class OffloadRule:
     ----------
     modules : names of modules within blocks whose saved tensors are offloaded (Megatron's ``offload_modules``); none:
         all of the model's but those of the output
+    outputs : tensors of the output and the loss are offloaded too
     first, last : numbers of the blocks, both inclusive, whose tensors are offloaded; None: no limit
     """
 
     settings: OffloadSettings = field(default_factory=OffloadSettings)
     modules: tuple[str, ...] = ()
+    outputs: bool = False
     first: int | None = None
     last: int | None = None
 
@@ -44,6 +46,6 @@ class OffloadRule:
                 return False
             if self.modules:
                 return any(part in self.modules for part in parts)
-            return parts[0] not in HEADS
+            return self.outputs or parts[0] not in HEADS
 
         return selects

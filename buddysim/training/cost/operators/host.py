@@ -68,6 +68,10 @@ class LaunchQueue:
         """When the GPU has run all so far."""
         return self._gpu_ps
 
+    def wait(self) -> None:
+        """Let the host wait until the GPU has run all so far."""
+        self._host_ps = max(self._host_ps, self._gpu_ps)
+
     def launch(self, host_ps: int, gpu_ps: int) -> int:
         """Return by how much later the GPU ends: the kernel's time, and what it waits for the host."""
         self._host_ps += host_ps
