@@ -46,7 +46,7 @@ def write_trace(path: str | os.PathLike[str], outcomes: Mapping[str, IterationOu
 
 
 def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[str, Any]]:
-    layers = outcome.network.layers
+    layers, tasks = outcome.network.layers, outcome.program.tasks
     title = f"{scheme}: {outcome.network.name}, batch {outcome.batch}, {outcome.machine.name}"
     yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": title}}
     used = {record.stream for record in outcome.schedule.records}
@@ -57,9 +57,10 @@ def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[
     for record in outcome.schedule.records:
         copies = record.stream != COMPUTE
         name = layers[record.layer].name
+        task = "" if record.task is None else tasks[record.task].name
         yield {
             "ph": "X",
-            "name": f"{record.stream} X of {name}" if copies else f"{name} {record.pass_}",
+            "name": (task or f"{record.stream} X of {name}") if copies else f"{name} {record.pass_}",
             "cat": record.stream if copies else record.pass_,
             "cname": "grey" if copies else _COLOURS[record.pass_],
             "pid": pid,

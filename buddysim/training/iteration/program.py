@@ -70,6 +70,7 @@ class QueuedTask(NamedTuple):
     until : the step whose end waits for it: the one that launches it, or a later one
     after : tasks that must be over before it starts
     pins, unpins : bytes of host memory that are pinned when it is launched, and unpinned at the end of step `until`
+    name : of a recorded operation, ``"all_gather of model.layers.3"``
     """
 
     number: int
@@ -84,6 +85,7 @@ class QueuedTask(NamedTuple):
     after: tuple[int, ...] = ()
     pins: int = 0
     unpins: int = 0
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,7 @@ class RecordedTasks:
             number, task.stream, task.layer, -1, "after", size, moved,
             task.operation.times * task.duration_ps, steps - 1 if task.until is None else task.until,
             task.after, pinned if is_offload else 0, pinned if not is_offload or stays else 0,
+            f"{task.operation.name} of {task.operation.scope or 'the model'}",
         )  # fmt: skip
 
 
