@@ -243,12 +243,12 @@ def run(args: argparse.Namespace) -> int:
         if activations is not None:
             scheme_options = {"activation_mapping": "depth", **scheme_options, "activations": activations}
         request = replace(request, options=with_scheme_options(request.options, scheme_options))
-        results, batches, beyond = _simulate(request, schemes, args.max_batch)
+        results, batches, beyond, not_simulated = _simulate(request, schemes, args.max_batch)
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
 
         write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
-    _report(results, batches, beyond, args)
+    _report(results, batches, beyond, not_simulated, args)
     if args.stalls and args.json != "-":
         _report_layers(request, results)
     _refuse_where_nothing_fits(results, args)
@@ -359,12 +359,17 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _simulate(
     request: TrainingRequest, schemes: list[str], max_batch: bool
-) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any]]:
-    """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more."""
+) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any], dict[str, str]]:
+    """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more.
+
+    The last mapping says why schemes are not simulated with the options, where others are.
+    """
     from dataclasses import replace
 
+    from buddysim.base.errors import BuddysimError
     from buddysim.training.driver import simulate_plan, simulate_request
     from buddysim.training.fit_check import FitChecks
+    from buddysim.training.not_simulated import NotSimulatedError
     from buddysim.training.result import TrainingResult, oom_counters
     from buddysim.training.search import LARGEST_BATCH, largest_batch
 
@@ -378,22 +383,30 @@ def _simulate(
         outcome = simulate_plan(checks.network_at(batch), batch, machine, cost, plan, request.options, program)
         return TrainingResult.from_outcome(outcome)
 
-    if not max_batch:
-        assert request.batch is not None
-        return {scheme: simulated(scheme, request.batch) for scheme in schemes}, None, {}
-    results, batches, beyond = {}, {}, {}
+    results, batches, beyond, not_simulated = {}, {}, {}, {}
     outcomes: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
-    for scheme in schemes:
+
+    def largest(scheme: str) -> TrainingResult:
         checks = FitChecks(network, machine, cost, scheme, request.options)
         if checks.scheme not in outcomes:
             batch = largest_batch(checks)
             outcomes[checks.scheme] = batch, checks.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
         batches[scheme], shortage = outcomes[checks.scheme]
-        batch = max(batches[scheme], 1)
-        results[scheme] = tried(checks, batch) if checks.scheme == scheme else simulated(scheme, batch)
         if shortage is not None:
             beyond[scheme] = oom_counters(shortage)
-    return results, batches, beyond
+        batch = max(batches[scheme], 1)
+        return tried(checks, batch) if checks.scheme == scheme else simulated(scheme, batch)
+
+    for scheme in schemes:
+        try:
+            results[scheme] = largest(scheme) if max_batch else simulated(scheme, request.batch or 1)
+        except NotSimulatedError as error:
+            if len(schemes) == 1:
+                raise
+            not_simulated[scheme] = error.reason
+    if not results:
+        raise BuddysimError(f"{', '.join(not_simulated)}: {next(iter(not_simulated.values()))}")
+    return results, batches if max_batch else None, beyond, not_simulated
 
 
 def _outputs(args: argparse.Namespace) -> list[str | None]:
@@ -421,6 +434,7 @@ def _report(
     results: Mapping[str, TrainingResult],
     batches: Mapping[str, int] | None,
     beyond: Mapping[str, Any],
+    not_simulated: Mapping[str, str],
     args: argparse.Namespace,
 ) -> None:
     from buddysim.base.jsonfile import write_json
@@ -448,6 +462,7 @@ def _report(
         f"{saved}{stalls}{timeline}",
         batches=batches,
         beyond=beyond,
+        not_simulated=not_simulated,
         changed=_changed(args),
         columns=shown_counters(content, args.columns) if args.columns is not None else None,
         keep_order=args.keep_order,

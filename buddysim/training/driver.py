@@ -16,6 +16,7 @@ from buddysim.training.iteration.pinned import host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import schedule
+from buddysim.training.make_plan import make_plan
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import Baseline, IterationOutcome
@@ -66,8 +67,7 @@ def simulate_request(request: TrainingRequest, cost: CostModel | None = None) ->
     if cost.precision.name != precision:
         raise BuddysimError(f"precision {precision}: expected {cost.precision.name}, that of the layer times given")
     network = network.at(batch, options.optimizer or "none").with_element_bytes(cost.precision.element_bytes)
-    scheme = request.scheme or ""
-    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
+    plan = make_plan(network, batch, machine, cost, request.scheme or "", options)
     return simulate_plan(network, batch, machine, cost, plan, options)
 
 

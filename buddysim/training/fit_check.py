@@ -15,6 +15,7 @@ from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.recorded_allocator import RecordedAllocator
+from buddysim.training.make_plan import make_plan
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import OutOfMemory, layer_name
 from buddysim.training.schemes._links import link_rate
@@ -68,10 +69,7 @@ class FitChecks:
 
     def plan(self, batch: int) -> Plan:
         """The scheme's decisions for a batch."""
-        module = schemes.REGISTRY.find(self.scheme)
-        network = self.network_at(batch)
-        plan: Plan = module.plan(network, batch, self.machine, self.cost, self.scheme, self.options)
-        return plan
+        return make_plan(self.network_at(batch), batch, self.machine, self.cost, self.scheme, self.options)
 
     def network_at(self, batch: int) -> Network:
         """The network for a batch."""

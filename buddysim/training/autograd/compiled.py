@@ -51,6 +51,7 @@ class _Compiled:
     last : index of the last operation that uses a storage
     last_rows : index of the last operation that computes the result of an operation with row statistics again
     numbers : of storages in the new tape, by their numbers in the old one
+    indices : of operations in the new tape, by those in the old one
     """
 
     def __init__(self, tape: Tape, region_of: RegionOf) -> None:
@@ -60,8 +61,10 @@ class _Compiled:
         self.last_rows: dict[int, int] = {}
         self.reads = {one.index: self._reads(one) for one in tape.operations if self._remains(one)}
         self.numbers: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
         self.result = Tape(tape.default_dtype)
         self.result.compiled = True
+        self.result.host_buffers = tape.host_buffers
         self._record()
 
     def _in_memory(self) -> set[int]:
@@ -210,13 +213,16 @@ class _Compiled:
                 statistics = self._statistics(operation)
                 writes[statistics.storage] = statistics
                 rows[operation.index] = statistics.storage
+        index = len(self.result.operations)
+        self.indices |= {one.index: index for one in kernel}
         last = replace(
             kernel[-1],
-            index=len(self.result.operations),
+            index=index,
             reads=tuple(reads.values()),
             writes=tuple(writes.values()),
             products=tuple(product for operation in kernel for product in operation.products),
             flops=sum(operation.flops for operation in kernel),
+            after=tuple(self.indices[one] for operation in kernel for one in operation.after if one in self.indices),
         )
         self.result.operations.append(last)
         self.result.events.append(last)

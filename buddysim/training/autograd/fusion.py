@@ -80,6 +80,11 @@ def row_statistics(operation: TracedOperation) -> int:
     return prod(operation.writes[0].shape[:-1])
 
 
+def _is_queued(operation: TracedOperation) -> bool:
+    """Whether an operation runs on another stream than the computations, or waits for one that does."""
+    return operation.copy is not None or operation.stream != "compute" or operation.name == "wait"
+
+
 def _elements(operand: Operand) -> int:
     return prod(operand.shape)
 
@@ -113,7 +118,8 @@ class Dataflow:
     def _regions(self, region_of: RegionOf) -> dict[int, str | None]:
         """The region of each operation; the first run of what is recomputed is a region of its own."""
         regions = {
-            one.index: region_of(one.scope) if one.phase in COMPILED_PHASES else None for one in self.tape.operations
+            one.index: region_of(one.scope) if one.phase in COMPILED_PHASES and not _is_queued(one) else None
+            for one in self.tape.operations
         }
         again = {regions[one.index] for one in self.tape.operations if one.phase == "recompute"}
         for operation in self.tape.operations:

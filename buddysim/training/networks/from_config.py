@@ -26,7 +26,7 @@ from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.recipes import Recipe
 from buddysim.training.saving.rules import SavingRules
-from buddysim.training.step import record_step
+from buddysim.training.step.run import record_step
 
 _RECIPES: Mapping[str | None, str] = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", None: "fp32"}
 

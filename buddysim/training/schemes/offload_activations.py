@@ -18,6 +18,7 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Offload, Stash
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_by_torch
+from buddysim.training.not_simulated import NotSimulatedError
 from buddysim.training.option import Option, values
 from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.offload_rule import OffloadRule
@@ -58,6 +59,8 @@ def plan(
 
     Raises
     ------
+    NotSimulatedError
+        all that compiled code saves
     BuddysimError
         options out of range, or modules and recomputation of a network that has neither
     """
@@ -66,6 +69,12 @@ def plan(
     choice, modules = selected["checkpoint"], _names(selected["offload_modules"])
     if isinstance(network, RecordedNetwork) and network.record_with is not None:
         rules = checkpoint_rules(choice, network.blocks) if choice else ()
+        if network.options.get("compile") and choice != "block":
+            raise NotSimulatedError(
+                name,
+                "not simulated with compile: offloads what eager code saves",
+                "--checkpoint block too (then it offloads the inputs of blocks)",
+            )
         return Plan(
             name, {}, as_recorded=True, allocator=LiveSetCounter(),
             saving=SavingRules(rules, OffloadRule(settings, modules)),

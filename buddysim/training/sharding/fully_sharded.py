@@ -78,6 +78,8 @@ class FullySharded:
         self.order: list[ShardedGroup] = []
         self.is_ending = False
         model.name_scopes()
+        if policy.own_dtype:
+            _cast_buffers(tape, model, policy.own_dtype)
         rest = {id(one): one for one in model.parameters()}
         of_block = [
             (block, [rest.pop(id(one)) for one in block.parameters() if id(one) in rest])
@@ -119,6 +121,14 @@ class FullySharded:
         while len(self.reduced) > most:
             buffer, scattered = self.reduced.pop(0)
             self.tape.launch("wait", (buffer,), (), after=(scattered,))
+
+
+def _cast_buffers(tape: Tape, model: Module, dtype: DType) -> None:
+    """Give a model the buffers that it is built with in another format; the policy casts weights alone."""
+    for _, module in model.named_modules():
+        for name, one in list(vars(module).items()):
+            if isinstance(one, Tensor) and one.storage.record.kind == "buffer" and one.dtype.is_floating_point:
+                setattr(module, name, tape.buffer(one.shape, dtype, name))
 
 
 class ShardedGroup(ModuleHooks):

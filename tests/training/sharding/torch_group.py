@@ -17,6 +17,7 @@ NAME = "LlamaForCausalLM"
 EVENTS, BUCKETS = "events.json", "buckets.json"
 #: Numbers that a script makes tensors of: a GPU has them on its host.
 BYTES_ON_HOST = 8
+_OF_THE_CPU = ("c10d::", "fsdp::chunk_cat", "torch::distributed::reducer::mul_out")
 
 
 def run_group(folder: Path, processes: int, **setup: Any) -> list[int]:
@@ -107,7 +108,8 @@ def _sharded(model: Any, processes: int, setup: dict[str, Any]) -> Any:
 def _events(profile: Any) -> Iterator[int]:
     """Sizes in order, without what operators free themselves, the host's numbers, and what gloo does in its own way.
 
-    ``chunk_cat`` is one kernel on a GPU; on the CPU it casts and pads one gradient after the other.
+    ``chunk_cat`` is one kernel on a GPU; on the CPU it casts and pads one gradient after the other. DDP multiplies a
+    gradient by a number of the host, which the CPU converts; on a GPU it is an argument of the kernel.
     """
     reports: list[tuple[int, int, int, int | None, bool]] = []
     markers = 0
@@ -122,7 +124,7 @@ def _events(profile: Any) -> Iterator[int]:
         if event.name == "#":
             markers += 1
             marker = markers
-        of_gloo = of_gloo or "gloo" in event.name or event.name.startswith(("c10d::", "fsdp::chunk_cat"))
+        of_gloo = of_gloo or "gloo" in event.name or event.name.startswith(_OF_THE_CPU)
         waiting += [(child, marker, of_gloo) for child in event.children]
     live: dict[int, tuple[int, int | None]] = {}
     sizes: dict[int, int] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from buddysim.base.errors import BuddysimError
 from buddysim.training.caching_allocator.snapshot.comparison import SnapshotComparison, compare_with_snapshot
 from buddysim.training.networks.from_config import ConfigNetwork
-from buddysim.training.step import record_step
+from buddysim.training.step.run import record_step
 
 if TYPE_CHECKING:
     from buddysim.training.request import TrainingRequest
