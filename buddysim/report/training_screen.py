@@ -55,6 +55,7 @@ def training_parts(
     beyond: Results | None = None,
     changed: Mapping[str, object] | None = None,
     *,
+    not_simulated: Mapping[str, str] | None = None,
     columns: Sequence[str] | None = None,
     keep_order: bool = False,
     every_row: bool = False,
@@ -72,6 +73,7 @@ def training_parts(
     batches : the largest batch of each scheme that fits, if these were searched; 0 for none
     beyond : of these schemes, the counters ``oom.*`` of one sample more, which does not fit
     changed : settings of the machine that are not those of its name
+    not_simulated : schemes without a result, and why
     columns : counters to show in place of the usual columns
     keep_order : whether schemes keep the order of `results`, a row each
     every_row : whether each scheme has a row
@@ -92,6 +94,7 @@ def training_parts(
         selected = SchemeRows(tuple(names)) if as_given else rows_of(results, comparison.cells, allow_lossy)
         named = {name: results[name] for shown in selected.shown for name in (shown, *selected.equal.get(shown, ()))}
         parts += [comparison.table(selected), *_row_notes(selected, results), *_legend(named, with_time=True)]
+        parts += _not_simulated(not_simulated or {}, results)
         parts += memory_parts(_with_memory(ordered)) if is_recorded(results) else []
     in_detail = len(results) < _MANY_FROM or every_row
     sections = [
@@ -295,6 +298,13 @@ def _row_notes(rows: SchemeRows, results: Results) -> Iterator[str]:
     texts = [f"{fitting} more that fit"] * bool(fitting) + [f"{failing} more that do not fit"] * bool(failing)
     if texts:
         yield f"not shown: {', '.join(texts)} (--all)"
+
+
+def _not_simulated(reasons: Mapping[str, str], results: Results) -> Iterator[str]:
+    """A line for each reason for which schemes have no result, with their names."""
+    for reason in dict.fromkeys(reasons.values()):
+        names = [name for name, its in reasons.items() if its == reason]
+        yield f"{reason}: {_join_names(names, {**results, **{key: {} for key in reasons}})}"
 
 
 def _heading_of(column: Column, results: Results) -> str:

@@ -65,6 +65,21 @@ def test_the_screen_compares_with_eager(config: str, capsys: pytest.CaptureFixtu
     assert max(map(len, lines)) <= 80
 
 
+def test_schemes_that_are_planned_by_layers_say_so_below_the_table(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where an option's operations belong to no layer; it is an error where no other scheme is simulated."""
+    command = ("train", config, *GPU, "--sequence", "64", "--fsdp", "2")
+    code, out, err = run(capsys, *command)
+    assert (code, err) == (0, "")
+    assert "not simulated with fsdp: planned layer by layer: vdnn-all-p, save-on-cpu" in out.splitlines()
+    for schemes in ("vdnn-all-p", "vdnn-all-p,save-on-cpu"):
+        code, out, err = run(capsys, *command, "--scheme", schemes)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"buddysim: error: {schemes.replace(',', ', ')}: not simulated with fsdp: planned layer")
+        assert len(err.splitlines()) == 1
+
+
 def test_json_has_the_parameters_and_every_saved_tensor(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "networks", "show", config, "--sequence", "64", "--json", "-")
     assert code == 0

@@ -107,13 +107,3 @@ def test_copies_of_compiled_code_are_those_of_inputs_of_blocks() -> None:
     offloaded = simulated("offload-activations", compile=True, checkpoint="block", offload_min_bytes=0)
     eager = simulated("offload-activations", checkpoint="block", offload_min_bytes=0)
     assert offloaded.offload_bytes == eager.offload_bytes > 0
-
-
-def test_samples_per_second_count_all_micro_steps() -> None:
-    from buddysim.training.result import TrainingResult
-
-    for options in ({}, {"accumulation": 3}):
-        outcome = simulated(**options)
-        counters = TrainingResult.from_outcome(outcome).counters
-        samples = 2 * options.get("accumulation", 1)
-        assert counters["samples_per_s"] == pytest.approx(samples / (counters["time_ms"] / 1e3), rel=1e-9)
