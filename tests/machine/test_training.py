@@ -10,6 +10,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine, TrainingMachine
 from buddysim.machine.presets import training_presets
 from buddysim.machine.training import gpu_links, shared_links
+from buddysim.training.cost.operators.constants import fitted_constants
+from buddysim.training.cost.operators.rows import read_steps
 
 BOTH = sorted({*TrainingMachine.names()} & {*Machine.presets()})
 
@@ -79,7 +81,7 @@ TODAY = {
     "h100-96": (66.9, 989.4, 1978.9, 132, 2400, 50, 500),
     "h200": (66.9, 989.4, 1978.9, 132, 4800, 60, 700),
     "gh200": (66.9, 989.4, 1978.9, 132, 4000, 60, 700),
-    "b200": (74.45, 2250, 4500, 148, 8000, 126, 1000),
+    "b200": (74.45, 2250, 4500, 148, 8000, 126.5, 1000),
     "l4": (30.3, 121, 242.5, 58, 300, 48, 72),
     "l40s": (91.6, 362, 733, 142, 864, 96, 350),
     "a10": (31.2, 125, None, 72, 600, 6, 150),
@@ -102,7 +104,7 @@ def test_figures_of_todays_gpus(name: str) -> None:
     assert table.fp32 / 1e12 == pytest.approx(fp32, rel=0.003)
     assert table.bf16 == table.fp16 == bf16 * 10**12
     assert table.fp8 == (None if fp8 is None else fp8 * 10**12)
-    assert (table.sms, table.power_limit_w, table.l2_cache) == (sms, power, l2 << 20)
+    assert (table.sms, table.power_limit_w, table.l2_cache) == (sms, power, l2 * 2**20)
     assert machine.dram_bytes_per_s == bandwidth * 10**9
     assert 0.91 * table.device_memory < machine.memory_bytes < 1.075 * table.device_memory  # GB, some decimal
     assert machine.gpu_link in gpu_links()
@@ -139,6 +141,57 @@ def test_both_directions_of_a_link_at_once() -> None:
     assert float(links["pcie4"].shared_fractions[1] * 26) == pytest.approx(18.6)
     assert links["nvlink-c2c"].shared_fractions == (0.5, 0.5)
     assert links["pcie4-pageable"].prefetch_bytes_per_s < links["pcie4"].prefetch_bytes_per_s / 2
+
+
+#: Rates that links_measured.csv has for a link, in GB/s: from the GPU, to it, and of both directions at once in all.
+MEASURED_LINKS = {
+    "pcie4": (None, 26.0, None),  # nvbandwidth's README: 25.94 to 26.19, copy engine
+    "pcie5": (50, 50, 83.4),  # vLLM on an H100, "up to about 50"; the same amount each way
+    "nvlink-c2c": (297, 375, None),  # Schieffer et al.; another GH200: 297 and 377
+}
+
+
+@pytest.mark.parametrize("name", sorted(shared_links()))
+def test_each_link_has_its_measured_rates_or_says_where_they_are_from(name: str) -> None:
+    machine = TrainingMachine.load("h100-sxm")
+    link, table = machine.links[name], shared_links()[name]
+    out, back, both = MEASURED_LINKS.get(name, (None, None, None))
+    for measured, rate in ((out, link.offload_bytes_per_s), (back, link.prefetch_bytes_per_s)):
+        assert measured is None or rate == measured * 10**9
+    if both is not None:
+        shared = link.shared_fractions
+        total = shared[0] * link.offload_bytes_per_s + shared[1] * link.prefetch_bytes_per_s
+        assert float(total) == pytest.approx(both * 1e9)
+    assert len(table["source"]) > 20
+    assert len(table["latency_source"]) > 10
+    assert ("d2h_shared" in table) == ("h2d_shared" in table) == ("shared_source" in table)
+
+
+@pytest.mark.parametrize("name", sorted(gpu_links()))
+def test_each_link_between_gpus_has_sources(name: str) -> None:
+    table = gpu_links()[name]
+    assert len(table["source"]) > 20
+    assert {"network_bandwidth", "network_latency", "network_source"} <= set(table) or not any(
+        key.startswith("network") for key in table
+    )
+
+
+def test_cards_without_nvlink_are_linked_over_pcie() -> None:
+    """GeForce cards, A10, L4 and L40S copy by way of the host, others from card to card."""
+    links = {name: TrainingMachine.load(name).gpu_link for name in TODAY}
+    over_pcie = {name: link for name, link in links.items() if link is not None and link.startswith("pcie")}
+    assert {name for name, link in over_pcie.items() if link.endswith("-through-host")} == {
+        "a10", "l4", "l40s", "rtx-3090", "rtx-4070-ti-super", "rtx-4090", "rtx-5060-ti", "rtx-5090",
+    }  # fmt: skip
+    assert {name for name, link in over_pcie.items() if link.endswith("-peer")} == {
+        "a40", "a6000", "h100-pcie", "rtx-pro-6000",
+    }  # fmt: skip
+
+
+def test_an_h100_of_torchtitan_has_constants_of_no_rows_of_its_own() -> None:
+    """`h100-96` is predicted; no row of its hosts is among those that constants are fitted to."""
+    assert "h100-96" not in fitted_constants()
+    assert not [step.id for step in read_steps() if step.gpu == "h100-96" and step.fitted]
 
 
 def test_a_replay_does_not_depend_on_the_table() -> None:
