@@ -234,7 +234,7 @@ def run(args: argparse.Namespace) -> int:
         from buddysim.cli.against import print_comparison
 
         check_outputs([None if args.json == "-" else args.json], _inputs(args, {}))
-        print_comparison(request, args.against, args.json)
+        print_comparison(_with_one_scheme(request, args), args.against, args.json)
         return 0
     schemes = selected_schemes(args, recorded=request.load_network().recorded)
     scheme_options = _scheme_options(args, schemes)
@@ -253,6 +253,22 @@ def run(args: argparse.Namespace) -> int:
         _report_layers(request, results)
     _refuse_where_nothing_fits(results, args)
     return 0
+
+
+def _with_one_scheme(request: TrainingRequest, args: argparse.Namespace) -> TrainingRequest:
+    """The request with the scheme of a measured step: eager where the command line names none."""
+    from dataclasses import replace
+
+    from buddysim.base.errors import BuddysimError
+    from buddysim.training.request import with_scheme_options
+
+    if args.scheme is None:
+        return request
+    names = selected_schemes(args, recorded=request.load_network().recorded)
+    if len(names) > 1:
+        raise BuddysimError(f"--scheme {args.scheme}: expected one scheme with --against, that of the measured step")
+    options = with_scheme_options(request.options, _scheme_options(args, names))
+    return replace(request, scheme=names[0], options=options)
 
 
 def selected_schemes(args: argparse.Namespace, recorded: bool = False) -> list[str]:

@@ -32,6 +32,7 @@ def trace_parts(comparison: TraceComparison, heading: str) -> list[Part]:
         "",
         f"predicted / measured  {format_significant(ratio)}  ({what}: {_ms(comparison.predicted_us)} of "
         f"{_ms(measured)} ms)",
+        *([_predicted_step(comparison)] if comparison.predicted_step_us is not None else []),
         f"measured step         {_ms(step.us)} ms, {_ms(step.busy_us)} ms of it in {what}",
         f"operations matched    {comparison.matched} of {_count(comparison)} predicted",
         "",
@@ -42,6 +43,11 @@ def trace_parts(comparison: TraceComparison, heading: str) -> list[Part]:
     if comparison.matched:
         parts += [_operation_table(comparison), ""]
     return [*parts, *_caveats(comparison)]
+
+
+def _predicted_step(comparison: TraceComparison) -> str:
+    assert comparison.predicted_step_us is not None
+    return f"predicted step        {_ms(comparison.predicted_step_us)} ms, with what it waits for"
 
 
 def _gpu(comparison: TraceComparison) -> str:
@@ -105,7 +111,6 @@ def _caveats(comparison: TraceComparison) -> list[Part]:
     if comparison.matched < _FEW * _count(comparison):
         lines.append("- Few operations match: check that model, batch, optimizer and options are those of the trace.")
     lines.append("- The profiler itself slows the host down; times of kernels hardly change.")
-    lines.append("- Kernels are compared, not the time between them.")
     return lines
 
 

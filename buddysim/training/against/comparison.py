@@ -6,21 +6,20 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from buddysim.training.against.alignment import aligned
 from buddysim.training.against.measured_step import MeasuredOperation, MeasuredStep, measured_step
-from buddysim.training.against.recorded_step import recorded_step
+from buddysim.training.against.predicted_step import predicted_step
 from buddysim.training.against.trace_file import ProfilerTrace, read_trace
-from buddysim.training.collectives import CollectiveTimes
+from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.recorded.work import work_of
 
 if TYPE_CHECKING:
     from buddysim.training.autograd.records import TracedOperation
     from buddysim.training.cost import CostModel
-    from buddysim.training.networks.recorded.network import RecordedNetwork
     from buddysim.training.request import TrainingRequest
 
 #: Kinds of work, in the order of a table, and the kernels that do it; the last one takes all others.
@@ -31,6 +30,8 @@ _KERNELS = (
     ("products", re.compile(r"gemm|gemv|cutlass|cublas|_mm_|wgmma|s\d+816|::(mm|addmm|bmm|matmul)$|nvjet", re.I)),
 )
 _OTHER = "other kernels"
+
+PS_PER_US = 10**6
 
 
 class PredictedOperation(NamedTuple):
@@ -92,6 +93,7 @@ class TraceComparison:
     operations : of both steps in order
     kinds : by kind of work
     names : by operator
+    predicted_step_us : of the whole predicted step, waits included; None where operations alone are compared
     """
 
     path: str
@@ -100,6 +102,7 @@ class TraceComparison:
     operations: tuple[ComparedOperation, ...]
     kinds: tuple[ComparedGroup, ...]
     names: tuple[ComparedGroup, ...]
+    predicted_step_us: float | None = None
 
     @property
     def predicted_us(self) -> float:
@@ -130,7 +133,7 @@ class TraceComparison:
             "steps": self.step.steps,
             "on_gpu": self.step.on_gpu,
             "measured": {"step_us": self.step.us, "busy_us": self.step.busy_us, "kernel_us": self.kernel_us},
-            "predicted": {"kernel_us": self.predicted_us},
+            "predicted": {"step_us": self.predicted_step_us, "kernel_us": self.predicted_us},
             "matched": self.matched,
             "kinds": [one._asdict() for one in self.kinds],
             "operators": [one._asdict() for one in self.names],
@@ -146,8 +149,10 @@ def compare_with_trace(path: str | os.PathLike[str], request: TrainingRequest) -
     BuddysimError
         a file that is no trace; a network whose operations aren't known
     """
-    recorded = recorded_step(request)
-    return compared(os.fspath(path), read_trace(path), predicted_operations(recorded, request.cost_model()))
+    trace, outcome = read_trace(path), predicted_step(request)
+    assert isinstance(outcome.network, RecordedNetwork)
+    comparison = compared(os.fspath(path), trace, predicted_operations(outcome.network, outcome.cost))
+    return replace(comparison, predicted_step_us=outcome.time_ps / PS_PER_US)
 
 
 def predicted_operations(network: RecordedNetwork, cost: CostModel) -> list[PredictedOperation]:
@@ -162,7 +167,7 @@ def predicted_operations(network: RecordedNetwork, cost: CostModel) -> list[Pred
 
 def _predicted_ps(operation: TracedOperation, cost: CostModel, compiled: bool) -> int:
     if operation.collective is not None:
-        return CollectiveTimes(cost.machine).time_ps(*operation.collective)
+        return cost.collective_ps(operation.collective)
     return cost.operation_ps(work_of(operation, compiled))
 
 

@@ -2,7 +2,8 @@
 
 A kernel belongs to the operator that launched it: they share an external number, or the operator encloses the launch,
 which shares a correlation number with the kernel. Operators call each other (``linear``, ``matmul``, ``mm``, and
-``mean`` calls ``sum``); the kernel counts for the outermost one whose name the prediction knows.
+``mean`` calls ``sum``); the kernel counts for the outermost one whose name the prediction knows. A kernel of NCCL is an
+operation of its own, whichever operator launched it: autograd's, where DDP reduces a bucket.
 
 A trace without kernels was taken on a CPU: there each operator takes the time in which no operator that it calls runs.
 """
@@ -15,6 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from buddysim.training.against.collective_kernels import collective_of
 from buddysim.training.against.trace_file import ProfilerTrace, TraceEvent
 
 
@@ -134,7 +136,12 @@ class _Calls:
         """The operators of kernels with their launches, in order of the first launch."""
         operations: dict[object, MeasuredOperation] = {}
         for launch, kernel in sorted(kernels, key=lambda one: one[0]):
-            unit, name = self._unit(self._chain(kernel, launch), kernel.name)
+            unit: object
+            collective = collective_of(kernel.name)
+            if collective in self.known and collective is not None:
+                unit, name = ("collective", id(kernel)), collective
+            else:
+                unit, name = self._unit(self._chain(kernel, launch), kernel.name)
             operation = operations.setdefault(unit, MeasuredOperation(name, launch))
             operation.kernels.append((kernel.name, kernel.duration_us))
         return list(operations.values())
@@ -193,5 +200,5 @@ class _Calls:
 
 
 def bare_name(name: str) -> str:
-    """Return an operator's name without its namespace."""
-    return name.removeprefix("aten::")
+    """Return an operator's name without its namespace, PyTorch's or FSDP's."""
+    return name.removeprefix("aten::").removeprefix("fsdp::")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from buddysim.cli import main
 from buddysim.training.against.alignment import aligned
+from buddysim.training.against.collective_kernels import collective_of
 from buddysim.training.against.comparison import PredictedOperation, compared
 from buddysim.training.against.measured_step import measured_step
 from buddysim.training.against.trace_file import ProfilerTrace, TraceEvent
@@ -96,6 +97,31 @@ def test_the_largest_difference_comes_first() -> None:
     assert comparison.to_dict()["operators"][-1]["name"] == "sum"
 
 
+def test_a_kernel_of_nccl_is_a_collective_of_its_own() -> None:
+    """DDP: one operator of autograd launches two; a third one belongs to no operator."""
+    accumulate = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+    all_reduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    events = (
+        event("operator", accumulate, 0, 50),
+        event("operator", "c10d::allreduce_", 1, 8),
+        event("operator", "record_param_comms", 2, 6, 5),
+        event("kernel", all_reduce, 10, 20, 5),
+        event("kernel", all_reduce, 40, 25, 5),
+        event("operator", "fsdp::split_with_sizes_copy", 70, 5, 6),
+        event("kernel", "copies", 75, 2, 6),
+        event("kernel", "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclDevComm*)", 80, 9),
+    )
+    names = ("all_reduce", "all_reduce", "split_with_sizes_copy", "all_gather")
+    predicted = [PredictedOperation(name, "", "backward", "communication", 21.0) for name in names]
+    comparison = compared("t.json", ProfilerTrace(None, events), predicted)
+    assert [(one.name, one.measured_us) for one in comparison.operations] == list(
+        zip(names, (20, 25, 2, 9), strict=True)
+    )
+    assert comparison.matched == 4
+    assert [one.name for one in comparison.largest()][:2] == ["split_with_sizes_copy", "all_gather"]
+    assert collective_of("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)") is None
+
+
 NAMES = st.lists(st.sampled_from("abcdefgh"), max_size=40)
 
 
@@ -130,11 +156,27 @@ def test_a_real_trace_of_the_same_step(tmp_path: Path, capsys: pytest.CaptureFix
     screen = capsys.readouterr().out
     assert "ProfilerStep#1" in screen
     assert "it shows which operations match" in screen
+    assert "predicted step" in screen
     content = json.loads(out.read_text())
     operations = [one for one in content["operations"] if one["predicted_us"] is not None]
     assert len(operations) > 150
     assert content["matched"] >= len(operations) - 1
     assert {one["phase"] for one in operations} == {"forward", "backward", "optimizer"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "message"),
+    [("all", "expected one scheme with --against"), ("vdnn-all-m", "planned by layers, not operation by operation")],
+)
+def test_the_scheme_is_that_of_the_measured_step(scheme: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Recomputed operations are predicted where the scheme recomputes; schemes without a record are refused."""
+    command = ["train", str(DATA / "llama.json"), *ARGUMENTS, "--against", str(DATA / "llama_cpu.json.gz"), "--scheme"]
+    assert main([*command, "activation-checkpointing"]) == 0
+    assert "operations matched" in capsys.readouterr().out
+    assert main([*command, scheme]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_another_model_is_said_to_be_another(capsys: pytest.CaptureFixture[str]) -> None:
