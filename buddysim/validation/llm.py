@@ -1,4 +1,4 @@
-"""Memory of training: published peaks of iterations and of single layers, next to simulated ones."""
+"""Training: published peaks of iterations and of single layers, and what schemes cost and save, next to simulated."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from buddysim.machine import Machine
 from buddysim.validation.comparison import MEDIAN_ERROR, ComparedQuantity, ValidationOptions, ValidationReport
 from buddysim.validation.memory.compared_rows import ComparedRow, compared_layers, compared_trainings
 from buddysim.validation.memory.document import document
+from buddysim.validation.schemes.compared_schemes import compared_schemes
+from buddysim.validation.schemes.document import schemes_lines
+from buddysim.validation.schemes.tolerances import scheme_quantities
 
 NAME = "llm"
-SUMMARY = "memory of training iterations and of single layers, as published"
+SUMMARY = "memory of training iterations and of single layers, cost of schemes, as published"
 ORDER = 60
 MACHINE = "a100-80"
 COLUMNS = ("row", "group", "printed", "kind", "simulated", "measured", "unit", "error_fraction", "reason")
@@ -25,13 +28,17 @@ def compare(options: ValidationOptions) -> ValidationReport:
         unchecked = ComparedQuantity(NAME, str(options.machine), "every row", "all", note="no such rows")
         return ValidationReport([unchecked], COLUMNS, [], machines=[MACHINE])
     trainings, layers = [*compared_trainings(options.progress)], [*compared_layers(options.progress)]
-    quantities = [*training_quantities(trainings), *layer_quantities(layers)]
+    schemes = [*compared_schemes(options.progress)]
+    quantities = [
+        *training_quantities(trainings), *scheme_quantities(NAME, MACHINE, schemes), *layer_quantities(layers)
+    ]  # fmt: skip
     points = [
         (row.subject, row.group, row.printed, row.kind, _rounded(row.simulated), row.measured, row.unit,
          _rounded(row.error), row.reason)
         for row in (*trainings, *layers)
     ]  # fmt: skip
-    return ValidationReport(quantities, COLUMNS, points, [*document(trainings, layers)], machines=[MACHINE])
+    page = [*document(trainings, layers), "", *schemes_lines(schemes)]
+    return ValidationReport(quantities, COLUMNS, points, page, machines=[MACHINE])
 
 
 def training_quantities(rows: Sequence[ComparedRow]) -> Iterator[ComparedQuantity]:

@@ -64,7 +64,7 @@ class _Compiled:
         self.indices: dict[int, int] = {}
         self.result = Tape(tape.default_dtype)
         self.result.compiled = True
-        self.result.host_buffers = tape.host_buffers
+        self.result.host_buffers, self.result.host_bytes = tape.host_buffers, tape.host_bytes
         self._record()
 
     def _in_memory(self) -> set[int]:

@@ -12,6 +12,7 @@ from buddysim.training.architectures.published import contents
 from buddysim.training.driver import simulate
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.result import TrainingResult
+from buddysim.training.saving.checkpoint_rule import COMPUTE_INTENSIVE
 from buddysim.validation.memory.measured_rows import training_rows
 from buddysim.validation.memory.training_settings import TrainingSettings, settings_of
 
@@ -93,14 +94,11 @@ def _torchao(name: str) -> SimulatedRow:
     return SimulatedRow("rtx-4070-ti-super", VIT_GIANT, 32, scheme, options, DESKTOP)
 
 
-#: Offloaded bytes of a rank, by row, in units of 10^9.
-BUDGETS = {"offload-pr-012": 5, "offload-pr-013": 8, "offload-pr-014": 10}
-
-
 def _torchtitan(name: str) -> SimulatedRow:
+    stored = f"operators:{','.join(COMPUTE_INTENSIVE)}"
     options: dict[str, Any] = {
         "sequence": 8192, "recipe": "bf16-master", "optimizer": "adamw", "optimizer_variant": "fused", "fsdp": 8,
-        "checkpoint": "selective" if name.endswith("001") else "block",
+        "checkpoint": stored if name.endswith("001") else "block",
     }  # fmt: skip
     return SimulatedRow("h100-96", contents()["llama-3.1-8b"], 1, "activation-checkpointing", options)
 
