@@ -1,4 +1,4 @@
-"""Training: published peaks of iterations and of single layers, and what schemes cost and save, next to simulated."""
+"""Training: published peaks of memory, and what schemes cost and save, next to simulated values."""
 
 from __future__ import annotations
 
