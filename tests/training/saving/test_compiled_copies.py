@@ -1,4 +1,4 @@
-"""Offload in compiled models: copies stay, they wait for what they waited for, and host memory is that of the record."""
+"""Offload in compiled models: copies stay and wait for what they waited for; host memory is that of the record."""
 
 from __future__ import annotations
 
