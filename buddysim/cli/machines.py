@@ -21,7 +21,8 @@ HELP = """list machines, show one with sources, or measure the GPU here
 
 'machines measure' runs the microbenchmarks of 'validate curves' and a few kernels on the first GPU that CUDA sees, and
 writes a table of their curves and a machine file. It needs CuPy: pip install 'buddysim[gpu]'. With --model it measures
-the operators of a model's training step instead, on the GPU or CPU that PyTorch finds."""
+the operators of a model's training step instead, and the host's time to launch one, on the GPU or CPU that PyTorch
+finds. Both were tested on CPUs; they have not been run on a GPU yet."""
 
 _MEASURE = "measure"
 

@@ -1,4 +1,6 @@
-"""Measures the operators that a model's training step asks for: products, attention, kernels that memory bounds.
+"""Measures the operators that a model's training step asks for, and what the host takes to launch one.
+
+These are products, attention forward and backward, and kernels that memory bounds.
 
 Rows have the columns of the package's own (`cost.operators.rows`). PyTorch runs the operators: on the GPU that CUDA
 lists first, or on the CPU. Of each size the median of a few runs counts, after runs that warm up.
@@ -7,7 +9,8 @@ lists first, or on the CPU. Of each size the median of a few runs counts, after 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -16,13 +19,16 @@ from typing import Any, NamedTuple, Protocol
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import check_outputs, write_text
 from buddysim.training.autograd.records import TracedOperation
-from buddysim.training.cost.operators.rows import ATTENTION, MEMORY, PRODUCTS
+from buddysim.training.cost.operators.rows import USER_FILES
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.networks.recorded.work import AttentionWork, work_of
+from buddysim.training.networks.recorded.work import AttentionWork, Launcher, work_of
 
 #: Runs of each size; the median counts.
 REPETITIONS = 7
 _WARM_UPS = 2
+#: Operators whose launches are timed together: the host waits for the GPU where about a thousand are launched.
+LAUNCHED = 200
+LAUNCHERS: tuple[Launcher, ...] = ("forward", "backward", "optimizer")
 _SOURCE = "u"
 _BYTES = 4  # of an element of what memory-bound kernels read
 
@@ -56,8 +62,14 @@ class OperatorDevice(Protocol):
     def attention_us(self, work: AttentionWork) -> float:
         """Measure the forward pass of attention."""
 
+    def attention_backward_us(self, work: AttentionWork) -> float:
+        """Measure the backward pass of attention."""
+
     def memory_us(self, size: MemorySize) -> float:
         """Measure a kernel that reads and writes as many bytes."""
+
+    def launch_us(self, launcher: Launcher, operators: int) -> float:
+        """Measure the host's time of one of so many operators in a row; of the optimizer, of one of so many tensors."""
 
 
 def requested_operators(network: RecordedNetwork) -> RequestedOperators:
@@ -96,14 +108,19 @@ def measure_operators(
     """
     requested = requested_operators(network)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.csv" for name in ("products", "attention", "memory")]
+    attention = [(_attention_cells(kernel, work), work) for kernel, work in requested.attention]
+    measurements: dict[str, Iterator[tuple[object, ...]]] = {
+        "products": ((*size, _SOURCE, device.product_us(size)) for size in requested.products),
+        "attention": ((*cells, device.attention_us(work)) for cells, work in attention),
+        "attention_backward": ((*cells, device.attention_backward_us(work)) for cells, work in attention),
+        "memory": ((*size, _SOURCE, device.memory_us(size)) for size in requested.memory),
+        "launches": ((one, LAUNCHED, device.launch_us(one, LAUNCHED)) for one in LAUNCHERS),
+    }
+    paths = [folder / f"{name}.csv" for name in measurements]
     check_outputs(paths)
-    rows: list[list[tuple[object, ...]]] = [
-        [(*size, _SOURCE, device.product_us(size)) for size in requested.products],
-        [(*_attention_cells(kernel, work), device.attention_us(work)) for kernel, work in requested.attention],
-        [(*size, _SOURCE, device.memory_us(size)) for size in requested.memory],
-    ]
-    for path, columns, measured in zip(paths, (PRODUCTS, ATTENTION, MEMORY), rows, strict=True):
+    rows = {name: list(measured) for name, measured in measurements.items()}
+    for path, (name, measured) in zip(paths, rows.items(), strict=True):
+        columns = USER_FILES[name]
         lines = [f"# source: measured on {device.name} by machines measure (rows {_SOURCE})", ",".join(columns)]
         lines += [",".join((device.name, *(_cell(value) for value in row))) for row in measured]
         write_text(path, "\n".join(lines) + "\n")
@@ -154,12 +171,22 @@ class TorchDevice:
         return self._us(lambda: left @ right)
 
     def attention_us(self, work: AttentionWork) -> float:
+        attend, inputs = self._attention(work, grad=False)
+        return self._us(lambda: attend(*inputs))
+
+    def attention_backward_us(self, work: AttentionWork) -> float:
+        attend, inputs = self._attention(work, grad=True)
+        output = attend(*inputs)
+        gradient = self._torch.ones_like(output)
+        return self._us(lambda: self._torch.autograd.grad(output, inputs, gradient, retain_graph=True))
+
+    def _attention(self, work: AttentionWork, *, grad: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The kernel, and its inputs."""
         shape = (work.batch, work.heads, work.tokens, work.head_size)
         keys = (work.batch, work.kv_heads, work.keys, work.head_size)
-        query, key, value = (self._values("bf16", *extents) for extents in (shape, keys, keys))
+        inputs = tuple(self._values("bf16", *extents).requires_grad_(grad) for extents in (shape, keys, keys))
         attend = self._torch.nn.functional.scaled_dot_product_attention
-        grouped = work.heads != work.kv_heads
-        return self._us(lambda: attend(query, key, value, is_causal=work.causal, enable_gqa=grouped))
+        return partial(attend, is_causal=work.causal, enable_gqa=work.heads != work.kv_heads), inputs
 
     def memory_us(self, size: MemorySize) -> float:
         kind, byte_count, row = size
@@ -179,6 +206,31 @@ class TorchDevice:
             index = torch.randint(rows, (rows,), device=self._device)
             return self._us(lambda: values[index])
         return self._us(lambda: values + 1.0)
+
+    def launch_us(self, launcher: Launcher, operators: int) -> float:
+        torch = self._torch
+        one = self._values("fp32", 1)
+        if launcher == "forward":
+            return self._host_us(lambda: [one + 1.0 for _ in range(operators)], operators)
+        if launcher == "optimizer":
+            tensors = [self._values("fp32", 1) for _ in range(operators)]
+            return self._host_us(lambda: torch._foreach_add_(tensors, 1.0), operators)
+        leaf = self._values("fp32", 1).requires_grad_(True)
+        result = leaf
+        for _ in range(operators):
+            result = result * 1.5
+        return self._host_us(lambda: torch.autograd.grad(result, leaf, retain_graph=True), operators)
+
+    def _host_us(self, work: Callable[[], object], count: int) -> float:
+        """Time of the host for each of `count` launches, which the GPU does not hold up."""
+        spent = []
+        for _ in range(_WARM_UPS + REPETITIONS):
+            if self._on_gpu:
+                self._torch.cuda.synchronize()
+            begin = time.perf_counter()
+            work()
+            spent.append((time.perf_counter() - begin) * 1e6 / count)
+        return median(spent[_WARM_UPS:])
 
     def _values(self, number_format: str, *shape: int) -> Any:
         return self._torch.ones(shape, dtype=self._formats[number_format], device=self._device)

@@ -8,10 +8,12 @@ import pytest
 
 from buddysim.cli import main
 from buddysim.measure.operators import (
+    LAUNCHERS,
     MemorySize,
     ProductSize,
     RequestedOperators,
     measure_operators,
+    open_torch,
     requested_operators,
 )
 from buddysim.training.cost.operators.rows import parse_rows
@@ -34,6 +36,12 @@ class HandDevice:
     def attention_us(self, work: AttentionWork) -> float:
         return work.batch * work.tokens / 1000
 
+    def attention_backward_us(self, work: AttentionWork) -> float:
+        return work.batch * work.tokens / 400
+
+    def launch_us(self, launcher: str, operators: int) -> float:
+        return {"forward": 16.0, "backward": 10.0, "optimizer": 200 / operators}[launcher]
+
     def memory_us(self, size: MemorySize) -> float:
         return size[1] / 1000
 
@@ -53,14 +61,20 @@ def test_sizes_come_once() -> None:
 def test_rows_are_those_that_the_package_reads(tmp_path: Path) -> None:
     lines: list[str] = []
     paths = measure_operators(tmp_path / "out", network(), HandDevice(), lines.append)
-    assert [path.name for path in paths] == ["products.csv", "attention.csv", "memory.csv"]
+    names = ["products", "attention", "attention_backward", "memory", "launches"]
+    assert [path.stem for path in paths] == names
     requested: RequestedOperators = requested_operators(network())
-    for path, sizes in zip(paths, requested, strict=True):
+    expected = (requested.products, requested.attention, requested.attention, requested.memory, LAUNCHERS)
+    for path, sizes in zip(paths, expected, strict=True):
         rows = parse_rows(path.read_text(), path.stem, path.name)
         assert len(rows) == len(sizes)
         assert {row.gpu for row in rows} == {"by-hand"}
     products = parse_rows(paths[0].read_text(), "products", "products.csv")
     assert products[0].us == pytest.approx(HandDevice().product_us(requested.products[0]), rel=1e-4)
+    launches = parse_rows(paths[4].read_text(), "launches", "launches.csv")
+    assert [(row.name, row.extents, row.us) for row in launches] == [
+        ("forward", (200,), 16), ("backward", (200,), 10), ("optimizer", (200,), 1),
+    ]  # fmt: skip
     assert lines[0] == f"products: {len(requested.products)} sizes"
 
 
@@ -71,6 +85,10 @@ def test_on_the_cpu_of_pytorch(tmp_path: Path) -> None:
     rows = parse_rows((tmp_path / "out" / "products.csv").read_text(), "products", "products.csv")
     assert rows
     assert all(row.us > 0 and row.gpu == "a-cpu" for row in rows)
+    launches = parse_rows((tmp_path / "out" / "launches.csv").read_text(), "launches", "launches.csv")
+    assert all(row.us > 0 for row in launches)
+    device, work = open_torch("a-cpu"), AttentionWork(2, 64, 64, 4, 2, 32)
+    assert min(device.attention_us(work), device.attention_backward_us(work)) > 0
 
 
 def test_what_can_not_be_measured(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from buddysim.training.cost.operators.split import CHECKED_MODELS, FITTED_SOURCE
 
 PRODUCTS = ("gpu", "format", "batch", "m", "n", "k", "source", "us")
 ATTENTION = ("gpu", "kernel", "batch", "tokens", "heads", "kv_heads", "head_size", "window", "us")
+LAUNCHES = ("gpu", "launcher", "operators", "us")
 MEMORY = ("gpu", "kind", "bytes", "row", "source", "us")
 EXPERTS = ("gpu", "kernel", "tokens", "hidden", "inner", "per_token", "experts", "ranks", "us")
 
@@ -25,7 +26,10 @@ ITERATIONS = (
 FILES = {"products": PRODUCTS, "attention": ATTENTION, "memory": MEMORY, "experts": EXPERTS}
 """Columns of each file, by its name."""
 
-_TEXTS = ("gpu", "format", "kernel", "kind", "source")
+USER_FILES = {**FILES, "attention_backward": ATTENTION, "launches": LAUNCHES}
+"""The same of a user's own measurements, with what public ones lack: attention backward, the host's time to launch."""
+
+_TEXTS = ("gpu", "format", "kernel", "kind", "source", "launcher")
 _DATA = resources.files("buddysim.training.cost") / "data" / "operators"
 
 
@@ -110,7 +114,7 @@ def parse_rows(text: str, file: str, where: str) -> list[MeasuredOperator]:
 
     Parameters
     ----------
-    file : a key of `FILES`
+    file : a key of `USER_FILES`
     where : name of the file, for errors
 
     Raises
@@ -118,7 +122,7 @@ def parse_rows(text: str, file: str, where: str) -> list[MeasuredOperator]:
     BuddysimError
         a header or a row that is wrong; the message has the row's number
     """
-    columns = FILES[file]
+    columns = USER_FILES[file]
     rows = csv_rows(text, where)
     _, header = next(rows, (0, []))
     if tuple(header) != columns:
