@@ -26,6 +26,8 @@ that fits in that much memory."""
 DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 #: Of networks from a configuration.
 DEFAULT_SCHEMES_TODAY = ("eager", "activation-checkpointing", "vdnn-all-p", "save-on-cpu")
+#: That a plan file is shown next to, for other networks and for those from a configuration.
+REFERENCES = {False: ("baseline-p", "oracle"), True: ("eager",)}
 
 #: The name of options of models' configurations, for --help-family.
 CONFIGS = "config.json"
@@ -99,6 +101,9 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep-order", action="store_true", help="show schemes in the order of --scheme")
     parser.add_argument("--decisions", action="store_true", help="show what each scheme decided, for many schemes too")
     parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
+    parser.add_argument(
+        "--save-plan", metavar="FILE", help="write what the scheme decided, one scheme's, as a file that --plan reads"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
 
@@ -237,6 +242,8 @@ def run(args: argparse.Namespace) -> int:
         print_comparison(_with_one_scheme(request, args), args.against, args.json)
         return 0
     schemes = selected_schemes(args, recorded=request.load_network().recorded)
+    if args.save_plan is not None and len(schemes) != 1:
+        raise BuddysimError(f"--save-plan: {len(schemes)} schemes: expected one (--scheme NAME)")
     scheme_options = _scheme_options(args, schemes)
     check_outputs(_outputs(args), _inputs(args, scheme_options))
     with observed_activations(args, scheme_options) as activations:
@@ -248,6 +255,12 @@ def run(args: argparse.Namespace) -> int:
         from buddysim.report.timeline_file import write_timeline
 
         write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
+    if args.save_plan is not None and results:
+        from buddysim.base.output import write_text
+        from buddysim.training.plans.plan_file import plan_text
+
+        outcome = results[schemes[0]].outcome
+        write_text(args.save_plan, plan_text(outcome.plan, outcome.network))
     _report(results, batches, beyond, not_simulated, args)
     if args.stalls and args.json != "-":
         _report_layers(request, results)
@@ -288,7 +301,9 @@ def selected_schemes(args: argparse.Namespace, recorded: bool = False) -> list[s
         runnable = schemes.runnable_schemes(options_set, recorded)
         return [name for name in runnable if args.memory_budget is None or bounded(name)]
     if args.scheme is None:
-        defaults = DEFAULT_SCHEMES_TODAY if recorded else DEFAULT_SCHEMES
+        defaults: tuple[str, ...] = DEFAULT_SCHEMES_TODAY if recorded else DEFAULT_SCHEMES
+        if getattr(args, f"{_SCHEME_OPTION}plan") is not None:
+            defaults = (*REFERENCES[recorded], "plan")
         return [name for name in defaults if not args.max_batch or bounded(name)]
     names = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
     for name in names:
@@ -435,7 +450,7 @@ def _outputs(args: argparse.Namespace) -> list[str | None]:
         from buddysim.base.parquet import check_parquet
 
         check_parquet()
-    return [None if args.json == "-" else args.json, args.parquet, args.timeline]
+    return [None if args.json == "-" else args.json, args.parquet, args.timeline, args.save_plan]
 
 
 def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list[str]:

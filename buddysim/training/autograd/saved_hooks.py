@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from buddysim.training.autograd.tape import Tape
     from buddysim.training.autograd.tensor import Tensor
@@ -34,6 +34,28 @@ class SavedTensorHooks:
     def unpack(self, packed: Any) -> Tensor:
         """Return the tensor again, right before its node runs."""
         raise NotImplementedError
+
+
+class FirstThatSelects(SavedTensorHooks):
+    """Hooks for some modules each, of which the first that selects a module counts.
+
+    Parameters
+    ----------
+    hooks : with what says, by a scope, whether they are for it
+    """
+
+    def __init__(self, tape: Tape, hooks: Sequence[tuple[Callable[[str], bool], SavedTensorHooks]]) -> None:
+        self.tape, self.hooks = tape, hooks
+
+    def pack(self, tensor: Tensor, before: bool) -> Any:
+        for selects, hooks in self.hooks:
+            if selects(self.tape.scope):
+                return PackedTensor(hooks, hooks.pack(tensor, before))
+        return tensor if before else tensor.detach()
+
+    def unpack(self, packed: Any) -> Tensor:
+        result: Tensor = unpacked(packed)
+        return result
 
 
 class PackedTensor:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from buddysim.training.host.optimizer_offload import OptimizerOffload
 from buddysim.training.host.weights_offload import WeightsOffload
 from buddysim.training.saving.checkpoint_rule import CheckpointRule
+from buddysim.training.saving.compression_rule import CompressionRule
 from buddysim.training.saving.offload_rule import OffloadRule
 
 
@@ -23,11 +24,13 @@ class SavingRules:
     ----------
     checkpoints : blocks that are computed again; no block is in two
     offload : what autograd saves outside of such blocks, and their inputs; None: it stays
+    compression : what autograd saves, in fewer bits; where both select a module, this counts
     optimizer : how the host updates the weights; None: the GPU does
     weights : how weights are fetched from the host, which then updates them too; None: they stay on the GPU
     """
 
     checkpoints: tuple[CheckpointRule, ...] = ()
     offload: OffloadRule | None = None
+    compression: CompressionRule | None = None
     optimizer: OptimizerOffload | None = None
     weights: WeightsOffload | None = None

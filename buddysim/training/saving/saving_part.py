@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.blocks import blocks_of
+from buddysim.training.autograd.compressed import CompressedTensors
 from buddysim.training.autograd.offload import OffloadedTensors
-from buddysim.training.autograd.saved_hooks import saving_with
+from buddysim.training.autograd.saved_hooks import FirstThatSelects, SavedTensorHooks, saving_with
 from buddysim.training.host.host_optimizer import HostOptimizer
 from buddysim.training.host.host_weights import HostWeights
 from buddysim.training.host.optimizer_offload import OptimizerOffload
+from buddysim.training.saving.block_range import selector
 from buddysim.training.saving.checkpointed_blocks import checkpoint_blocks
 from buddysim.training.step.masters import Masters
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from buddysim.training.recipes import Recipe
     from buddysim.training.saving.rules import SavingRules
@@ -34,11 +36,15 @@ class SavingPart(StepPart):
         checkpoint_blocks([block for _, block in blocks_of(step.model)], self.rules.checkpoints)
 
     def forward(self, step: TrainingStep) -> AbstractContextManager[object]:
-        offload = self.rules.offload
-        if offload is None:
-            return nullcontext()
-        selects = offload.selector([path for path, _ in blocks_of(step.model)])
-        return saving_with(step.tape, OffloadedTensors(step.tape, offload.settings, selects))
+        tape, offload, compression = step.tape, self.rules.offload, self.rules.compression
+        blocks = [path for path, _ in blocks_of(step.model)]
+        hooks: list[tuple[Callable[[str], bool], SavedTensorHooks]] = []
+        if compression is not None:
+            hooks.append((selector(compression.ranges, blocks), CompressedTensors(tape, compression.bits)))
+        if offload is not None:
+            selects = selector(offload.ranges, blocks, offload.outputs)
+            hooks.append((selects, OffloadedTensors(tape, offload.settings, selects)))
+        return saving_with(tape, FirstThatSelects(tape, hooks)) if hooks else nullcontext()
 
 
 def with_saving(parts: Sequence[StepPart], recipe: Recipe, rules: SavingRules) -> list[StepPart]:

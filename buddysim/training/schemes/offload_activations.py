@@ -20,6 +20,7 @@ from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.not_simulated import NotSimulatedError
 from buddysim.training.option import Option, values
+from buddysim.training.saving.block_range import BlockRange
 from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
@@ -75,9 +76,10 @@ def plan(
                 "not simulated with compile: offloads what eager code saves",
                 "--checkpoint block too (then it offloads the inputs of blocks)",
             )
+        ranges = (BlockRange(0, network.blocks - 1, modules),) if modules else ()
         return Plan(
             name, {}, as_recorded=True, allocator=LiveSetCounter(),
-            saving=SavingRules(rules, OffloadRule(settings, modules)),
+            saving=SavingRules(rules, OffloadRule(settings, ranges)),
             notes=(checkpoint_note(rules, network.blocks),) if rules else (),
             assumptions={"memory": eager.MEMORY},
         )  # fmt: skip

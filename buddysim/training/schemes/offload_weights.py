@@ -67,9 +67,11 @@ def plan(
     if isinstance(network, RecordedNetwork) and network.record_with is not None:
         choice = selected["checkpoint"]
         checkpoints = checkpoint_rules(choice, network.blocks) if choice else ()
+        host = {} if nothing else {"optimizer": optimizer, "weights": weights}
+        rules = SavingRules(checkpoints, **host)  # type: ignore[arg-type]
         return Plan(
             name, {}, as_recorded=True, allocator=LiveSetCounter(), nothing_to_do=nothing,
-            saving=SavingRules(checkpoints) if nothing else SavingRules(checkpoints, None, optimizer, weights),
+            saving=rules,
             notes=(checkpoint_note(checkpoints, network.blocks),) if checkpoints else (),
             assumptions={"memory": eager.MEMORY, "host": HOST},
         )  # fmt: skip

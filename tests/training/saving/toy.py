@@ -18,6 +18,7 @@ from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import IterationSchedule, schedule
 from buddysim.training.networks.recorded.from_tape import network_from_tape
+from buddysim.training.saving.block_range import selector
 from buddysim.training.saving.checkpointed_blocks import checkpoint_blocks
 from buddysim.training.saving.rules import SavingRules
 
@@ -105,7 +106,7 @@ def recorded(blocks: Sequence[Numbers], rules: SavingRules) -> Tape:
         checkpoint_blocks([block for _, block in blocks_of(model)], rules.checkpoints)
         hooks = None
         if rules.offload is not None:
-            selects = rules.offload.selector([path for path, _ in blocks_of(model)])
+            selects = selector(rules.offload.ranges, [path for path, _ in blocks_of(model)])
             hooks = OffloadedTensors(tape, rules.offload.settings, selects)
         with tape.in_phase("forward"), saving_with(tape, hooks):
             loss = model()
