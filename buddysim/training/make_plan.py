@@ -35,7 +35,7 @@ def make_plan(
     ------
     NotSimulatedError
         a plan by layers of a step that has operations of no layer: collectives, micro-steps, updates in the backward
-        pass
+        pass; tensors that compiled code doesn't save
     """
     plan: Plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
     if isinstance(network, RecordedNetwork) and not plan.as_recorded:
@@ -46,4 +46,10 @@ def make_plan(
                     f"not simulated with {name}: planned layer by layer",
                     "eager, activation-checkpointing or offload-activations",
                 )
+    saving = plan.saving
+    if saving is not None and isinstance(network, RecordedNetwork) and network.options.get("compile"):
+        if saving.compression is not None or (saving.offload is not None and not saving.checkpoints):
+            raise NotSimulatedError(
+                scheme, "not simulated with compile: moves or encodes what eager code saves", "recomputed blocks"
+            )
     return plan

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from buddysim.training.host.needs import check_host_updates
 from buddysim.training.host.optimizer_offload import DEVICES, LIBRARIES, OptimizerOffload
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
@@ -78,6 +79,7 @@ def plan(
     notes: tuple[str, ...] = (LATE,) if rule.delayed else ()
     nothing = NO_OPTIMIZER if options.optimizer in (None, "none") else ""
     if isinstance(network, RecordedNetwork) and network.record_with is not None:
+        check_host_updates(network, name)
         choice = selected["checkpoint"]
         checkpoints = checkpoint_rules(choice, network.blocks) if choice else ()
         notes += (checkpoint_note(checkpoints, network.blocks),) if checkpoints else ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.training.host.needs import check_host_updates
 from buddysim.training.host.optimizer_offload import DEVICES, OptimizerOffload
 from buddysim.training.host.weights_offload import WeightsOffload
 from buddysim.training.iteration.allocators import LiveSetCounter
@@ -65,6 +66,7 @@ def plan(
     optimizer = OptimizerOffload(device=selected["optimizer_device"])
     nothing = NO_OPTIMIZER if options.optimizer in (None, "none") else ""
     if isinstance(network, RecordedNetwork) and network.record_with is not None:
+        check_host_updates(network, name)
         choice = selected["checkpoint"]
         checkpoints = checkpoint_rules(choice, network.blocks) if choice else ()
         host = {} if nothing else {"optimizer": optimizer, "weights": weights}
