@@ -47,9 +47,9 @@ def make_plan(
                     "eager, activation-checkpointing or offload-activations",
                 )
     saving = plan.saving
-    if saving is not None and isinstance(network, RecordedNetwork) and network.options.get("compile"):
-        if saving.compression is not None or (saving.offload is not None and not saving.checkpoints):
-            raise NotSimulatedError(
-                scheme, "not simulated with compile: moves or encodes what eager code saves", "recomputed blocks"
-            )
+    packs = saving is not None and bool(saving.compression or (saving.offload and not saving.checkpoints))
+    if packs and isinstance(network, RecordedNetwork) and network.options.get("compile"):
+        raise NotSimulatedError(
+            scheme, "not simulated with compile: moves or encodes what eager code saves", "recomputed blocks"
+        )
     return plan
