@@ -82,5 +82,5 @@ def test_the_networks_of_a_class_and_of_its_configuration_are_one(optimizer: str
         if layer.name != "loss":  # which a script has outside of its modules
             assert layer.name == other.name
             for pass_ in ("forward", "backward"):
-                works = [[(one.products, one.flops) for one in each.work(pass_)] for each in (layer, other)]
+                works = [[(w.products, w.kind, w.attention) for w in each.work(pass_)] for each in (layer, other)]
                 assert works[0] == works[1], layer.name
