@@ -462,7 +462,11 @@ def _fullness(result: Flat) -> str:
     if pinned and capacity:
         texts.append((pinned / capacity, "pinned host memory", f" of {capacity / 2**30:,.0f} GiB"))
     ordered = sorted(texts, key=lambda text: -text[0])
-    return ", ".join(f"{memory} {format_whole_percent(fraction)}{of}" for fraction, memory, of in ordered)
+    shown = [f"{memory} {format_whole_percent(fraction)}{of}" for fraction, memory, of in ordered]
+    others = sum(result.get(f"stall.{cause}_ms", 0) for cause in ("gather", "reduce", "contention"))
+    if others:
+        shown.append(f"other GPUs take {format_whole_percent(others / result['time_ms'])} of the time")
+    return ", ".join(shown)
 
 
 def _decisions(results: Results, requested: bool) -> list[Sequence[str]]:

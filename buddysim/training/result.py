@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, software
+from buddysim.training.collectives.assumptions import collective_assumptions
 from buddysim.training.cost.time_error import time_error
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.optimizers import find_optimizer
@@ -234,6 +235,8 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
     derived = {} if derived_times is None else {"derived_times": derived_times}
     pool = outcome.placement.pool_bytes
     smaller = pool is not None and outcome.capacity is not None and pool < outcome.capacity
+    trained = Throughput.of(outcome.network.options, outcome.batch)
+    collectives = collective_assumptions(machine, trained.gpus)
     notes = [f"pool of {format_size(pool)}: a larger one would be fragmented"] if smaller and pool else []
     return {
         **software(),
@@ -259,7 +262,14 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "pool_policy": options.pool_policy,
         "accuracy": accuracy(outcome.scheme),
         "decisions": [*outcome.plan.notes, *notes],
-        "assumptions": {**cost.assumptions, **derived, **outcome.plan.assumptions, **optimizer, "model": MODEL},
+        "assumptions": {
+            **cost.assumptions,
+            **derived,
+            **outcome.plan.assumptions,
+            **optimizer,
+            **collectives,
+            "model": MODEL,
+        },
     }
 
 

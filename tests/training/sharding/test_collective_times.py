@@ -12,14 +12,17 @@ from typing import Any
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.cli import main
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.collectives import CollectiveTimes
+from buddysim.training.collectives.assumptions import collective_assumptions
 from buddysim.training.driver import simulate_outcome
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import IterationSchedule, schedule
 from buddysim.training.iteration.timeline import SharedFractions
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.result import TrainingResult
 from tests.training.sharding.test_fully_sharded import BLOCK as WEIGHTS
 from tests.training.sharding.test_fully_sharded import CONFIG
 from tests.training.sharding.test_fully_sharded import REST as OTHER_WEIGHTS
@@ -116,6 +119,19 @@ def test_a_faster_link_between_gpus_is_never_slower(kind: str) -> None:
     assert fast.collectives_ps < late.collectives_ps
     assert fast.time_ps < late.time_ps
     assert fast.all_layers.compute_ps == late.all_layers.compute_ps
+
+
+def test_a_result_says_what_its_collectives_rest_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assumptions = TrainingResult.from_outcome(outcome(fsdp=8)).provenance["assumptions"]
+    assert assumptions["collectives"].startswith("8 GPUs linked by nvlink4; fitted to H100-SXM5-80GB with NCCL 2.27.3")
+    assert "lose 67%" in assumptions["contention"]
+    assert "8 in a node" in collective_assumptions(TrainingMachine.load("h100-sxm"), 16)["collectives"]
+    assert not {"collectives", "contention"} & set(TrainingResult.from_outcome(outcome()).provenance["assumptions"])
+    arguments = ["--fsdp", "8", "--sequence", "64", "--batch", "2", "--machine", "h100-sxm", "--scheme", "eager"]
+    assert main(["train", "opt-125m", *arguments]) == 0
+    screen = capsys.readouterr().out
+    assert "batch 2 a GPU, on 8 h100-sxm" in screen
+    assert "other GPUs take" in screen
 
 
 def test_a_machine_without_a_link_to_other_gpus_is_refused() -> None:
