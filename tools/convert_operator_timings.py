@@ -15,13 +15,14 @@ import io
 import json
 import lzma
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp, fsum, log
 from pathlib import Path
 
 from buddysim.base.output import write_text
 from buddysim.training.cost.operators.rows import ATTENTION, EXPERTS, ITERATIONS, MEMORY, PRODUCTS
 from buddysim.training.cost.operators.split import number_of
+from buddysim.training.cost.operators.steps import FLASH_LOSS, NO_LOSS, UNTIMED_LOSS
 
 DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data" / "operators"
 
@@ -221,7 +222,7 @@ def iterations(folder: Path) -> Iterator[tuple[object, ...]]:
         yield (
             row["source_set"], row["id"], gpu, row["model"], "amp-bf16" if "amp" in row["precision"] else "bf16",
             attention, "compiled" if row["compile"].startswith(("yes", "Thunder")) else "eager",
-            "chunked:8" if "chunk" in row["loss"] else "whole", tokens, batch, accumulation,
+            _loss_of(row), tokens, batch, accumulation,
             row["recompute"].partition(" ")[0] or "none", row["gpus"], "step", f"{ms:.5g}",
         )  # fmt: skip
     for number, row in enumerate(rows_of(folder, "networks_measured_fp32.csv")):
@@ -232,9 +233,17 @@ def iterations(folder: Path) -> Iterator[tuple[object, ...]]:
             if row[f"{part}_ms"]:
                 yield (
                     "neusight", f"neusight-{number:03}", gpu, "gpt3-xl" if "gpt3_xl" in model else model, "fp32",
-                    "eager", "eager" if row["variant"] == "eager" else "compiled", "whole", int(row["seq_tokens"]),
-                    int(row["batch"]), 1, "none", 1, part, f"{float(row[f'{part}_ms']):.5g}",
+                    "eager", "eager" if row["variant"] == "eager" else "compiled",
+                    UNTIMED_LOSS if row["backward_ms"] else NO_LOSS, int(row["seq_tokens"]), int(row["batch"]), 1,
+                    "none", 1, part, f"{float(row[f'{part}_ms']):.5g}",
                 )  # fmt: skip
+
+
+def _loss_of(row: Mapping[str, str]) -> str:
+    """Return how a measured iteration computes its loss."""
+    if row["source_set"].startswith("llmfoundry"):
+        return FLASH_LOSS
+    return "chunked:8" if "chunk" in row["loss"] else "whole"
 
 
 def _gpu_of_iteration(text: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -26,10 +26,17 @@ from buddysim.training.cost.operators.constants import OperatorConstants, fitted
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.fitting.iterations import fit_iterations
-from buddysim.training.cost.operators.model import ALIKE, OperatorModel
+from buddysim.training.cost.operators.model import OperatorModel, same_chip
 from buddysim.training.cost.operators.rows import FILES, MeasuredOperator, TimedStep, read_rows, read_steps
 from buddysim.training.cost.operators.split import CHECKED_MODELS, FITTED_SOURCES, UNSHARED_GPUS
-from buddysim.training.cost.operators.steps import IterationConstants, StepParts, parts_of, step_ms
+from buddysim.training.cost.operators.steps import (
+    IterationConstants,
+    StepParts,
+    network_of_step,
+    parts_of,
+    step_ms,
+)
+from buddysim.training.cost.ranges import LEVEL, MeasuredRatio, covered, range_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "validation" / "operators.md"
@@ -37,8 +44,8 @@ DATA = ROOT / "buddysim" / "training" / "cost" / "data" / "iterations"
 CLASSES_US = (0.0, 20.0, 100.0, 1000.0, float("inf"))
 """Bounds of the classes of size: times of rows, in microseconds."""
 
-LEFT_OUT = ("h100-sxm", "a100-40")
-"""GPUs whose fp32 networks are predicted from neighbours, without any row of their own."""
+BEFORE_MIXED_PRECISION = "u39kun"
+"""Source of half-precision iterations of PyTorch 0.3 (2017), without automatic mixed precision: shown, in no range."""
 
 HEAD = """# Times of operators
 
@@ -68,8 +75,8 @@ def operator_lines(figures: Mapping[str, GpuFigures]) -> Iterator[str]:
     yield "## Operators"
     yield ""
     yield (
-        "Columns of times are checked rows by size. *Left out*: constants come from a neighbour, all rows of the GPU "
-        "count; what GPUs share is as it is."
+        "Columns of times are checked rows by size. *Left out*: no constants of this chip; those of a neighbour, all "
+        "rows of the GPU count; what GPUs share is as it is."
     )
     yield ""
     yield (
@@ -81,7 +88,7 @@ def operator_lines(figures: Mapping[str, GpuFigures]) -> Iterator[str]:
     for (file, gpu, name, source), rows in groups().items():
         own = fitted.get(gpu, OperatorConstants(gpu))
         seen, checked = ([row for row in rows if row.checks == flag] for flag in (False, True))
-        others = {machine: one for machine, one in fitted.items() if machine != gpu}
+        others = {machine: one for machine, one in fitted.items() if not same_chip(machine, gpu)}
         inside, outside = (errors(figures[gpu], file, part, own, fitted) if part else None for part in (seen, checked))
         away = errors(figures[gpu], file, rows, own, others)
         if outside is None:
@@ -120,7 +127,7 @@ def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants
     yield (
         "Predicted over measured time. Parts are summed without an allocator. Collectives of full sharding take "
         f"{constants.communication:.2f} of their time from kernels. LLM Foundry's FlashAttention 1 takes as many times "
-        f"as long as version 2: {older}."
+        f"as long as version 2: {older}; for heads smaller than 128 {constants.flash1_small_heads:.2f} of that."
     )
     yield ""
     yield "| source | GPU | part | steps | median | median error | smallest | largest |"
@@ -140,56 +147,118 @@ def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants
         yield f"| {step.id} {step.part} | {step.model} | {step.tokens}, {step.batch} | {ratio:.2f} |"
 
 
-def kinds(
-    steps: Sequence[TimedStep], parts: Sequence[StepParts], left: Mapping[int, StepParts],
-    constants: IterationConstants,
-) -> dict[str, dict[str, float]]:  # fmt: skip
-    """Return the error of each kind of prediction, of rows that were never fitted."""
-    ratios: dict[str, list[float]] = {}
-    for number, (step, part) in enumerate(zip(steps, parts, strict=True)):
-        if step.fitted:
-            continue
+def left_out_constants(steps: Sequence[TimedStep], parts: Sequence[StepParts], gpu: str) -> IterationConstants:
+    """Return what is fitted to whole iterations without those of a chip, whose attention takes another GPU's."""
+    inside = [(one, part) for one, part in zip(steps, parts, strict=True) if not same_chip(one.gpu, gpu)]
+    constants = fit_iterations([one for one, _ in inside], [part for _, part in inside])
+    other = next(iter(constants.flash1.values()))
+    return replace(constants, flash1={**constants.flash1, gpu: other})
+
+
+def step_ratios(
+    steps: Sequence[TimedStep], parts: Sequence[StepParts], left: Sequence[StepParts], constants: IterationConstants
+) -> Iterator[MeasuredRatio]:
+    """Yield measured over predicted time of steps that nothing was fitted to, and of all without their chip."""
+    without = {gpu: left_out_constants(steps, parts, gpu) for gpu in dict.fromkeys(step.gpu for step in steps)}
+    for step, part, other in zip(steps, parts, left, strict=True):
         number_format = "fp32" if step.recipe == "fp32" else "half"
-        own = fitted_constants().get(step.gpu)
-        has_rows = own is not None and any(name in own.products for name in ALIKE[step.recipe.removeprefix("amp-")])
-        kind = f"recorded-{number_format}-own" if has_rows else "recorded-neighbour"
-        ratios.setdefault(kind, []).append(step.ms / step_ms(step, part, constants))
-        if number in left:
-            ratios.setdefault("recorded-neighbour", []).append(step.ms / step_ms(step, left[number], constants))
-    for iteration in outside_iterations():
-        number_format = "fp32" if iteration.precision == "fp32" else "half"
-        basis = "own" if iteration.calibrated or iteration.machine == "v100" else "neighbour"
-        ratios.setdefault(f"layers-{number_format}-{basis}", []).append(iteration.ms / iteration.modelled_ms)
+        source = step.source if step.source != "neusight" else f"neusight {step.model}"
+        if not step.fitted:
+            ratio = step.ms / step_ms(step, part, constants)
+            yield MeasuredRatio(f"recorded-{number_format}-own", step.gpu, source, ratio)
+        ratio = step.ms / step_ms(step, other, without[step.gpu])
+        yield MeasuredRatio(f"recorded-{number_format}-neighbour", step.gpu, source, ratio)
+
+
+def layer_ratios() -> Iterator[MeasuredRatio]:
+    """Yield measured over modelled time of described networks, which are in no fit."""
+    for one in outside_iterations():
+        if one.network.startswith("bert"):
+            yield MeasuredRatio("layers-language", one.machine, one.by, one.ms / one.modelled_ms)
+        elif one.precision == "fp32":
+            basis = "own" if one.calibrated else "neighbour"
+            yield MeasuredRatio(f"layers-fp32-{basis}", one.machine, one.by, one.ms / one.modelled_ms)
+        elif one.by != BEFORE_MIXED_PRECISION:
+            yield MeasuredRatio("layers-half", one.machine, one.by, one.ms / one.modelled_ms)
     for network in independent_networks():
         basis = "neighbour" if network.machine == "k40" else "own"
         modelled = network.modelled_forward_ms + network.modelled_backward_ms
-        ratios.setdefault(f"layers-fp32-{basis}", []).append((network.forward_ms + network.backward_ms) / modelled)
-    return {kind: _kind(some) for kind, some in sorted(ratios.items())}
+        ratio = (network.forward_ms + network.backward_ms) / modelled
+        yield MeasuredRatio(f"layers-fp32-{basis}", network.machine, "cnn-benchmarks", ratio)
 
 
-def _kind(ratios: Sequence[float]) -> dict[str, float]:
-    low, high = np.quantile(ratios, [0.05, 0.95])
-    away = median(abs(1 / ratio - 1) for ratio in ratios)
-    return {"rows": len(ratios), "median": round(away, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
+def kinds(ratios: Sequence[MeasuredRatio]) -> dict[str, dict[str, float]]:
+    """Return the error of each kind of prediction."""
+    by_kind: dict[str, list[MeasuredRatio]] = {}
+    for one in ratios:
+        by_kind.setdefault(one.kind, []).append(one)
+    errors_of_kinds = {}
+    for kind, some in sorted(by_kind.items()):
+        low, high = range_of([one.ratio for one in some])
+        away = median(abs(1 / one.ratio - 1) for one in some)
+        bounds = {"low": round(low, 4), "high": round(high, 4)}
+        errors_of_kinds[kind] = {"rows": len(some), "median": round(away, 4), **bounds}
+    return errors_of_kinds
 
 
-def kind_lines(by_kind: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-    """Yield the table of kinds of prediction."""
+def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[MeasuredRatio]) -> Iterator[str]:
+    """Yield the tables of kinds of prediction, and of what ranges hold for sources that they have not seen."""
     yield "## Kinds of prediction"
     yield ""
     yield (
-        "`time_min_ms` and `time_max_ms` are `time_ms` times these quantiles of measured over predicted time, of rows "
-        "that were never fitted; nine of ten lie between."
+        "`time_min_ms` and `time_max_ms` are `time_ms` times these two, of rows that were never fitted: the median of "
+        f"measured over predicted time, and the {LEVEL:.0%} quantile of deviations from it. *layers-half*: described "
+        "CONV networks on tensor cores. *neighbour*: without any constant of the chip. Half precision of "
+        f"PyTorch 0.3 ({BEFORE_MIXED_PRECISION}) is left out: it has no automatic mixed precision, and takes two to "
+        "three times as long as DeepBench's timings of the same CONV shapes on the same GPU."
     )
     yield ""
-    yield "| kind | rows | median error | 5 % | 95 % |"
+    yield "| kind | rows | median error | from | to |"
     yield "|---|---|---|---|---|"
     for kind, one in by_kind.items():
-        yield f"| {kind} | {one['rows']} | {100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} |"
+        yield f"| {kind} | {one['rows']:.0f} | {100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} |"
+    yield ""
+    yield (
+        "Test of the ranges: each source is left out in turn (of NeuSight, each model), its range comes from the "
+        "others, and its rows are counted. Generations: older (before 2020), Ampere, Hopper."
+    )
+    yield ""
+    yield "| kind | generation | rows | inside | median half-width |"
+    yield "|---|---|---|---|---|"
+    for (kind, generation), held in covered(ratios).items():
+        yield f"| {kind} | {generation} | {held.rows} | {held.inside:.0%} | {100 * held.half_width:.1f}% |"
+    yield ""
+    yield from class_lines(ratios)
+    yield "One chip left out of every fit, whole steps of its GPUs:"
+    yield ""
+    yield "| GPU | format | rows | median predicted / measured | median error |"
+    yield "|---|---|---|---|---|"
+    left: dict[tuple[str, str], list[float]] = {}
+    for row in ratios:
+        if row.kind.startswith("recorded") and row.kind.endswith("neighbour"):
+            left.setdefault((row.gpu, row.kind.split("-")[1]), []).append(1 / row.ratio)
+    for (gpu, number_format), some in sorted(left.items()):
+        away = median(abs(ratio - 1) for ratio in some)
+        yield f"| {gpu} | {number_format} | {len(some)} | {median(some):.2f} | {100 * away:.1f}% |"
 
 
-def _wrapped(line: str) -> str:
-    return line if line.startswith("|") or "\n" in line else "\n".join(wrap(line, 120)) if line else ""
+def class_lines(ratios: Sequence[MeasuredRatio]) -> Iterator[str]:
+    """Yield what the ranges hold by generation of GPU, over all kinds of a GPU's own timings."""
+    own: dict[str, list[float]] = {}
+    for (kind, generation), held in covered(ratios).items():
+        if not kind.endswith("neighbour"):
+            own.setdefault(generation, []).extend([held.rows, held.inside * held.rows])
+    parts = [
+        f"{generation} {sum(counts[1::2]) / sum(counts[::2]):.0%} of {sum(counts[::2]):.0f} rows"
+        for generation, counts in sorted(own.items())
+    ]
+    yield f"Over all kinds but neighbours', the ranges hold: {', '.join(parts)}."
+    yield ""
+
+
+def _wrapped(text: str) -> str:
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(one if one.startswith(("|", "#")) else "\n".join(wrap(one, 120)) for one in paragraphs)
 
 
 def main() -> int:
@@ -202,26 +271,26 @@ def main() -> int:
         if key not in costs:
             costs[key] = CostModel.load(step.gpu, precision="fp32" if key[1] else "bf16")
             if left_out:
-                others = {name: one for name, one in fitted_constants().items() if name != step.gpu}
+                others = {name: one for name, one in fitted_constants().items() if not same_chip(name, step.gpu)}
                 costs[key].operators = OperatorModel(costs[key].machine, fitted=others)
         return costs[key]
 
-    parts = [parts_of(step, cost_of(step, False)) for step in steps]
-    left = {
-        number: parts_of(step, cost_of(step, True))
-        for number, step in enumerate(steps)
-        if step.gpu in LEFT_OUT and step.source == "neusight"
-    }
+    parts, left = [], []
+    for step in steps:
+        network = network_of_step(step)
+        parts.append(parts_of(step, network, cost_of(step, False)))
+        left.append(parts_of(step, network, cost_of(step, True)))
     constants = fit_iterations(steps, parts)
     write_text(DATA / "fitted.toml", toml_text(asdict(constants)))
-    by_kind = kinds(steps, parts, left, constants)
+    ratios = [*step_ratios(steps, parts, left, constants), *layer_ratios()]
+    by_kind = kinds(ratios)
     write_text(DATA / "errors.toml", toml_text(by_kind))
     names = sorted({row.gpu for file in FILES for row in read_rows(file)})
     figures = {name: GpuFigures.of(TrainingMachine.load(name)) for name in names}
     head = HEAD.format(
         gpus=" and ".join(UNSHARED_GPUS), sources=" and ".join(FITTED_SOURCES), models=" and ".join(CHECKED_MODELS)
     )
-    lines = [head, *operator_lines(figures), "", *step_lines(steps, parts, constants), "", *kind_lines(by_kind)]
+    lines = [head, *operator_lines(figures), "", *step_lines(steps, parts, constants), "", *kind_lines(by_kind, ratios)]
     write_text(PAGE, "\n".join(map(_wrapped, lines)) + "\n")
     return 0
 

@@ -24,7 +24,8 @@ from buddysim.report.screen import (
     make_printable,
     print_screen,
 )
-from buddysim.training.result import OPERATORS, PREDICTED
+from buddysim.training.cost.operators.model import OPERATORS, PREDICTED
+from buddysim.training.result import RECORDED_MODEL
 from buddysim.training.schemes import UNCHANGED, family
 from buddysim.training.schemes.vdnn_dyn import FASTER_WITH_LESS
 
@@ -503,7 +504,11 @@ def _caveats(results: Results) -> Iterator[str]:
         yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
     elif not run["calibrated"]:
         yield f"Layer times of this GPU are {run['calibration'].removesuffix('.')}."
-    yield "Layers run one after the other; input copy and framework time are left out."
+        yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
+    if run["assumptions"]["model"] == RECORDED_MODEL:
+        yield "Kernels wait for the host's launches; the copy of the input is left out."
+    else:
+        yield "Layers run one after the other; input copy and framework time are left out."
     if "8 MiB of workspace" in run["calibration"]:
         yield (
             "cuDNN 4 timings had at most 8 MiB of workspace and no FFT; the times of the other algorithms are derived "

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
-OPERATORS, PREDICTED = "timings of its operators", "predicted from"
-"""What the times of recorded operators come from."""
 _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
     "Layers run one after the other, the copy of the input batch and the framework's own overhead take no time: "
     "optimistic."
+)
+RECORDED_MODEL = (
+    "Operators of a stream run one after the other, each once the host has launched it. Host times are those of the "
+    "measured server CPUs; the copy of the input batch takes no time: errors of either sign."
 )
 #: The assumption about updates of the weights, without an optimizer and with one.
 UPDATES = (
@@ -268,18 +270,23 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
             **outcome.plan.assumptions,
             **optimizer,
             **collectives,
-            "model": MODEL,
+            "model": _model(outcome.network),
         },
     }
 
 
+def _model(network: Network) -> str:
+    return RECORDED_MODEL if isinstance(network, RecordedNetwork) else MODEL
+
+
 def _calibration(network: Network, cost: CostModel) -> dict[str, Any]:
     """Whether the GPU's own timings are behind its times, and which timings are."""
-    if not isinstance(network, RecordedNetwork):
-        source = cost.source if cost.calibrated else _uncalibrated(cost.source)
-        return {"calibrated": cost.calibrated, "calibration": source}
-    origin = time_error(network, cost).predicted_from
-    return {"calibrated": not origin, "calibration": f"{PREDICTED} {origin}" if origin else OPERATORS}
+    number_format = cost.precision.name
+    if isinstance(network, RecordedNetwork):
+        own = cost.operators.origin(number_format) == cost.machine.name
+        return {"calibrated": own, "calibration": cost.operators.source(number_format)}
+    by_operators = cost.calibrated or cost.described is not None
+    return {"calibrated": cost.calibrated, "calibration": cost.source if by_operators else _uncalibrated(cost.source)}
 
 
 def _uncalibrated(source: str) -> str:

@@ -26,6 +26,7 @@ from buddysim.training.cost.calibration import (
     version_of,
 )
 from buddysim.training.cost.curve import PassTimeModel, PeakRates, curve_name
+from buddysim.training.cost.operators.described import HALF, DescribedOperators
 from buddysim.training.cost.operators.host import host_ps
 from buddysim.training.cost.operators.model import OperatorModel
 from buddysim.training.cost.precision import MATRIX_FRACTION, PRECISIONS, Precision, find_precision
@@ -77,12 +78,14 @@ class CostModel:
 
     Attributes
     ----------
-    calibrated : whether the efficiencies were fitted to timings of this GPU and library in this precision
+    calibrated : whether constants were fitted to timings of this GPU in this precision, and of this library where
+        CONV was timed
     borrowed : whether the efficiencies are those of another GPU, named in the machine file
     library : version of the CONV library
     source : origin of the efficiencies
     assumptions : sentences about what is not measured, by topic
     largest_fft : rows and columns of the largest feature maps for which FFTs are offered
+    described : times of described layers by operators; None: by efficiencies and fractions of the bandwidth alone
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class CostModel:
         shared: SharedConstants,
         precision: Precision = PRECISIONS["fp32"],
         largest_fft: int = LARGEST_TIMED_FFT,
+        channels_last: bool = False,
     ) -> None:
         self.machine = machine
         self.library = library
@@ -114,6 +118,10 @@ class CostModel:
         self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
         self._elements: dict[Layer, tuple[float, float]] = {}
         self.operators = OperatorModel(machine, precision.name == "tf32")
+        by_operators = precision.name != "fp32" or (calibration is None and _on_tensor_cores(machine))
+        self.described = DescribedOperators(self.operators, precision.name, channels_last) if by_operators else None
+        if self.described is not None:
+            self.calibrated = self.operators.origin(precision.name) == machine.name
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
         self.source, self.assumptions = _provenance(self)
 
@@ -137,6 +145,7 @@ class CostModel:
         conv_library: str | None = None,
         calibration: Calibration | str | os.PathLike[str] | None = None,
         precision: str = "fp32",
+        channels_last: bool = False,
     ) -> CostModel:
         """Load the model of a machine.
 
@@ -146,6 +155,7 @@ class CostModel:
         conv_library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
         calibration : a calibration, or the path of its file; None: the bundled one, if there is one
         precision : a name of `PRECISIONS`; the machine must have a rate for it
+        channels_last : whether feature maps lie in memory as CONV kernels of tensor cores read them
 
         Raises
         ------
@@ -156,7 +166,7 @@ class CostModel:
         if calibration is not None:
             own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
             check_version(conv_library or own.library)
-            return cls(loaded, conv_library or own.library, own, common(), computed)
+            return cls(loaded, conv_library or own.library, own, common(), computed, channels_last=channels_last)
         requested = conv_library or loaded.library
         if requested != GENERIC and version_of(requested) is None:
             known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
@@ -168,7 +178,7 @@ class CostModel:
         fitted = _nearest(loaded.name, requested)
         if fitted is None and loaded.training.calibrate_as is not None:
             fitted = _nearest(loaded.training.calibrate_as, loaded.library if requested == GENERIC else requested, True)
-        return cls(loaded, requested, fitted, common(), computed)
+        return cls(loaded, requested, fitted, common(), computed, channels_last=channels_last)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """Return the algorithms of a CONV's pass, fastest first; equally fast ones by workspace.
@@ -258,10 +268,14 @@ class CostModel:
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
         """Return the time that a memory-bound layer takes to move `moved` bytes, in picoseconds."""
         fraction = self.bandwidth_fraction(kind, pass_)
+        if self.described is not None:
+            return _ps(self.described.moving_s(moved, fraction / self.shared.bandwidth["relu"][pass_]))
         return self._launch_ps + _ps(moved / (self._bytes_per_s * fraction))
 
     def product_ps(self, product: MatmulWork, pass_: Pass) -> int:
         """Return the time of a pass of a fully connected layer with this product, in picoseconds."""
+        if self.described is not None:
+            return _ps(self.described.product_s(product))
         efficiency = self._efficiency[pass_]["fc"]
         return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._matrix_peak))
 
@@ -309,6 +323,8 @@ class CostModel:
         """
         if pass_ == "backward_filter":
             return 0
+        if self.described is not None and self.precision.name in HALF:
+            return _ps(self.described.attention_s(layer.gemms[0], batch, backward=pass_ != "forward"))
         curve, efficiency = self.shared.curves["fc"], self._efficiency
         parts: list[tuple[Gemm, Pass]] = [(gemm, part) for gemm in layer.gemms for part in _parts(pass_)]
         if pass_ == "backward_data":
@@ -350,6 +366,8 @@ class CostModel:
             spent = self._fft_s(algorithm, work, pass_)
             if not self._limited_workspace:
                 spent = max(spent, min(direct, winograd), moved)
+        if self.described is not None and self.precision.name != "fp32":
+            spent += self.described.layout_s(work.bytes * self.precision.element_bytes / ELEMENT_BYTES)
         return curve.launch_s + spent
 
     def _curve(self, work: ConvWork, pass_: Pass) -> PassTimeModel:
@@ -427,6 +445,12 @@ def _fused_elements(layer: Layer) -> int:
     return first.count * (first.m * first.k + first.n * first.k + second.k * second.n + second.m * second.n)
 
 
+def _on_tensor_cores(machine: TrainingMachine) -> bool:
+    """Return whether a GPU has tensor cores and no timings of CONV, neither own nor named ones."""
+    own = machine.library != GENERIC or machine.training.calibrate_as is not None
+    return machine.training.fp16 is not None and not own
+
+
 def _nearest(machine: str, library: str, generic: bool = False) -> Calibration | None:
     """Return the bundled calibration of a machine and library; if there is none, the nearest version's.
 
@@ -453,11 +477,20 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
     }
     if model.precision.name != "fp32":
         assumptions["precision"] = (
-            f"Products in {model.precision.name} reach {MATRIX_FRACTION:g} of their FP32 efficiency (DeepBench, FP16, "
+            f"CONV in {model.precision.name} reach {MATRIX_FRACTION:g} of their FP32 efficiency (DeepBench, FP16, "
             "V100 and T4) of the tensor cores' peak; casts take no time, which is optimistic. Grouped and depthwise "
             "CONV run at FP32's rates, workspace is as in FP32, weights, their gradients and statistics are in FP32."
         )
     calibration = model.calibration
+    if model.described is not None:
+        layout = "have channels last" if model.described.channels_last else "have channels first: CONV copies them"
+        origin = model.operators.origin(model.precision.name)
+        assumptions["efficiencies"] = (
+            f"Products and kernels bound by memory have the constants of {origin}; CONV has not been timed on tensor "
+            "cores of today's GPUs: its efficiencies are those of GPUs of 2015 to 2018. The host's time is left out."
+        )
+        assumptions["layout"] = f"Feature maps of CONV {layout}."
+        return model.operators.source(model.precision.name), assumptions
     uncalibrated = (
         "fractions of the peak bandwidth are those measured on a Titan X (Maxwell), with errors of either sign."
     )

@@ -1,8 +1,8 @@
 """Errors of predicted times, by kind of prediction: measured on steps and networks that no constant was fitted to.
 
 Written by `python tools/operator_errors.py` (docs/validation/operators.md has the rows). A kind is what was simulated
-(a recorded model or described layers), the number format of its products, and whether the GPU's own timings are behind
-the constants or a neighbour's.
+(a recorded model or described layers), the number format of its products, and whether timings of the GPU's chip are
+behind the constants or a neighbour's. Described layers on tensor cores are one kind: nobody timed their CONV there.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from buddysim.base.textfile import parse_toml
+from buddysim.training.cost.operators.model import same_chip
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class TimeError:
     ----------
     rows : measured times that were compared
     median : of |predicted / measured - 1|
-    low, high : measured over predicted time: quantiles of 5 and 95 % of the rows
+    low, high : measured over predicted time: `ranges.range_of` the rows
     predicted_from : GPU whose timings are behind the constants; empty: the GPU's own
     """
 
@@ -56,16 +57,27 @@ def _kinds() -> dict[str, dict[str, float]]:
 
 def kind_of(network: Network, cost: CostModel) -> tuple[str, str]:
     """Return the kind of a prediction, and the GPU that it is predicted from (empty: itself)."""
-    number_format = "fp32" if cost.precision.name == "fp32" else "half"
-    if isinstance(network, RecordedNetwork):
-        origin = cost.operators.origin(cost.precision.name)
-        if origin != cost.machine.name:
-            return "recorded-neighbour", origin
-        return f"recorded-{number_format}-own", ""
+    number_format = cost.precision.name
+    recorded = isinstance(network, RecordedNetwork)
+    if recorded or cost.described is not None:
+        origin = cost.operators.origin(number_format)
+        predicted_from = "" if origin == cost.machine.name else origin
+        if not recorded:
+            return _described(network), predicted_from
+        basis = "own" if same_chip(origin, cost.machine.name) else "neighbour"
+        return f"recorded-{'fp32' if number_format == 'fp32' else 'half'}-{basis}", predicted_from
+    kind = _described(network)
     calibration = cost.calibration
     own = calibration is not None and not cost.borrowed
     others = "other GPUs" if calibration is None else calibration.machine
-    return f"layers-{number_format}-{'own' if own else 'neighbour'}", "" if own else others
+    if kind == "layers-half":
+        kind = f"layers-fp32-{'own' if own else 'neighbour'}"
+    return kind, "" if own else others
+
+
+def _described(network: Network) -> str:
+    """Return the kind of described layers on tensor cores: networks with CONV, and language models."""
+    return "layers-half" if any(layer.conv is not None for layer in network.layers) else "layers-language"
 
 
 def time_error(network: Network, cost: CostModel) -> TimeError:

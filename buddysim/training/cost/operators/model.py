@@ -18,15 +18,15 @@ PS_PER_S = 10**12
 
 NEIGHBOURS: Mapping[str, tuple[str, ...]] = {
     "a10": ("a40",),
-    "a100-40": ("a100-80",),
-    "a100-80": ("a100-40", "h100-sxm"),
+    "a100-40": ("a100-80", "a40", "h100-sxm"),
+    "a100-80": ("a100-40", "a40", "h100-sxm"),
     "a40": ("a100-80", "a100-40"),
     "a6000": ("a40", "a100-80"),
     "b200": ("h200", "h100-sxm"),
     "gh200": ("h200", "h100-sxm"),
     "h100-96": ("h100-sxm",),
     "h100-pcie": ("h100-sxm",),
-    "h100-sxm": ("h200", "a100-80"),
+    "h100-sxm": ("h200", "b200", "a100-80"),
     "h200": ("h100-sxm",),
     "l4": ("l40s", "a40"),
     "l40s": ("l4", "a40", "a100-80"),
@@ -44,7 +44,7 @@ ADA = ("l40s", "l4", "a40", "a100-80")
 OLD = ("p100", "v100")
 """Neighbours of GPUs before 2018."""
 
-ALIKE = {"bf16": ("bf16", "fp16"), "fp16": ("fp16", "bf16"), "tf32": ("bf16", "fp16", "fp32"), "fp32": ("fp32",)}
+ALIKE = {"bf16": ("bf16", "fp16"), "fp16": ("fp16", "bf16"), "tf32": ("bf16", "fp16"), "fp32": ("fp32",)}
 """Number formats whose constants of products a format takes, in order: tensor cores reach the same fractions."""
 
 FLASH2_ON_HOPPER = 0.56
@@ -56,6 +56,12 @@ FLASH_BACKWARD = 0.85
 
 EFFICIENT = 0.5
 """Rate of the memory-efficient kernel over FlashAttention 2's (Dao, FlashAttention-2, 2023, Fig. 4: xformers)."""
+
+OPERATORS, PREDICTED = "timings of its operators", "predicted from"
+"""What the times of operators come from."""
+
+SAME_CHIP = (("a100-40", "a100-80"), ("h100-96", "h100-pcie", "h100-sxm", "h200", "gh200"), ("a10", "a40", "a6000"))
+"""GPUs with one chip, in other numbers of multiprocessors and with other memory."""
 
 EVERY = "a100-80"
 """The GPU with rows of every kind: whose constants count where no neighbour has any."""
@@ -69,6 +75,11 @@ def neighbours(machine: str) -> tuple[str, ...]:
     if own is None:
         own = ADA if machine.startswith("rtx-") else OLD
     return tuple(dict.fromkeys((machine, *own, EVERY)))
+
+
+def same_chip(machine: str, other: str) -> bool:
+    """Return whether two GPUs have one chip."""
+    return machine == other or any(machine in names and other in names for names in SAME_CHIP)
 
 
 class OperatorModel:
@@ -125,20 +136,28 @@ class OperatorModel:
     def product_constants(self, number_format: str) -> ProductConstants:
         """Return the constants of products of a number format."""
         if number_format not in self._products:
-            for name in ALIKE[number_format]:
-                constants = self._first(f"products in {name}", lambda one, name=name: one.products.get(name))  # type: ignore[misc]
-                if constants is not None:
-                    self._products[number_format] = constants
-                    break
+            machine, name = self._timed(number_format)
+            if machine != self.gpu.name:
+                self.borrowed[f"products in {name}"] = machine
+            self._products[number_format] = self._fitted[machine].products[name]
         return self._products[number_format]
 
     def origin(self, number_format: str) -> str:
         """Return the GPU whose rows are behind the constants of products of a number format."""
-        for name in ALIKE[number_format]:
-            for machine in self._names:
+        return self._timed(number_format)[0]
+
+    def _timed(self, number_format: str) -> tuple[str, str]:
+        """Return the nearest GPU with rows of a number format or one alike, and which of them."""
+        for machine in self._names:
+            for name in ALIKE[number_format]:
                 if machine in self._fitted and name in self._fitted[machine].products:
-                    return machine
+                    return machine, name
         raise ValueError(number_format)
+
+    def source(self, number_format: str) -> str:
+        """Return what the times come from: timings of this GPU's operators, or of which other GPU's."""
+        origin = self.origin(number_format)
+        return OPERATORS if origin == self.gpu.name else f"{PREDICTED} {origin}"
 
     def attention_constants(self, kernel: str) -> AttentionConstants:
         """Return the constants of PyTorch's flash or efficient kernel."""

@@ -40,6 +40,9 @@ _ATTENTION = "_scaled_dot_product_"
 _BACKWARD = "_backward"
 _READ_BY_INDEX = ("embedding", "index", "gather")
 """Operators that read of their largest operand no more than what they write."""
+_UNREAD = ("nll_loss_forward", "nll_loss_backward")
+"""Operators whose largest operand is hardly read: one probability of each row, and none, since the gradient of a row is
+zero but for one element."""
 
 
 class AttentionWork(NamedTuple):
@@ -125,6 +128,8 @@ def _bytes(operation: TracedOperation) -> int:
     if operation.name in _READ_BY_INDEX and operation.reads:
         table = max(one.bytes for one in operation.reads)
         return 2 * operation.bytes_written + operation.bytes_read - table
+    if operation.name in _UNREAD:
+        return operation.bytes_written + operation.bytes_read - max(one.bytes for one in operation.reads)
     return operation.bytes_read + operation.bytes_written
 
 

@@ -16,7 +16,7 @@ def fit_iterations(steps: Sequence[TimedStep], parts: Sequence[StepParts]) -> It
     """Return the constants for which predictions are nearest to the steps that are for fitting."""
     inside = [(step, part) for step, part in zip(steps, parts, strict=True) if step.fitted]
     gpus = sorted({step.gpu for step, _ in inside})
-    free = {"communication": Bounds(0.5, 0.0, 2.0)}
+    free = {"communication": Bounds(0.5, 0.0, 2.0), "small_heads": Bounds(1.0, 0.2, 2.0)}
     for name in gpus:
         free |= {f"{name} forward": Bounds(1.5, 0.5, 5.0), f"{name} backward": Bounds(1.5, 0.5, 5.0)}
 
@@ -29,4 +29,4 @@ def fit_iterations(steps: Sequence[TimedStep], parts: Sequence[StepParts]) -> It
 
 def _constants(named: Mapping[str, float], gpus: Sequence[str]) -> IterationConstants:
     flash1 = {name: {one: named[f"{name} {one}"] for one in ("forward", "backward")} for name in gpus}
-    return IterationConstants(named["communication"], flash1)
+    return IterationConstants(named["communication"], flash1, named["small_heads"])
