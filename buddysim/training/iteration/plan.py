@@ -133,9 +133,7 @@ class TrainingOptions:
         str, "version of the convolution library, for example cudnn4", None, metavar="NAME"
     )
     precision: str = option_field(str, "number format of the layers", "fp32", metavar="NAME", choices=_precisions)
-    channels_last: bool = option_field(
-        bool, "feature maps lie in memory as convolutions on tensor cores read them, with their channels last", False
-    )
+    channels_last: bool = option_field(bool, "feature maps have their channels last in memory", False)
     optimizer: str | None = option_field(
         str,
         "optimizer whose state is in GPU memory; adamw for a model's configuration, none (as the papers count) for "
