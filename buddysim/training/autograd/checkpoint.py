@@ -45,16 +45,17 @@ class _Holder:
 class _PackedInput:
     """An argument of a region that hooks packed, with its position in the graph."""
 
-    __slots__ = ("content", "node", "output")
+    __slots__ = ("content", "node", "output", "requires_grad")
 
     def __init__(self, content: Any, argument: Tensor) -> None:
-        self.content, self.node, self.output = content, argument.node, argument.output
+        self.content, self.requires_grad = content, argument.requires_grad
+        self.node, self.output = argument.node, argument.output
 
     def unpack(self) -> Tensor:
         """Return the argument, as autograd unpacks it."""
         tensor: Tensor = unpacked(self.content)
         tensor = tensor.detach()
-        tensor.requires_grad, tensor.node, tensor.output = True, self.node, self.output
+        tensor.requires_grad, tensor.node, tensor.output = self.requires_grad, self.node, self.output
         return tensor
 
 
@@ -82,7 +83,7 @@ class CheckpointedRegion(SavedTensorHooks):
     def run(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a part of the region; the first one's arguments are saved."""
         if not self.calls:
-            self.inputs = [self._saved(one) for one in args]
+            self.inputs = [self._saved(one, is_first=not number) for number, one in enumerate(args)]
             args_again: tuple[Any, ...] = ()
         else:
             args_again = args[1:]
@@ -105,10 +106,14 @@ class CheckpointedRegion(SavedTensorHooks):
         assert tensor is not None
         return tensor
 
-    def _saved(self, argument: Any) -> Any:
-        """Save an argument as hooks outside of the region do."""
+    def _saved(self, argument: Any, *, is_first: bool) -> Any:
+        """Save an argument as hooks outside of the region do.
+
+        PyTorch saves the first one, the features, where it needs no gradient either (behind a frozen embedding).
+        transformers hands masks and positions over by name; those aren't saved.
+        """
         tape = self.tape
-        if not isinstance(argument, Tensor) or not argument.requires_grad:
+        if not isinstance(argument, Tensor) or not (argument.requires_grad or is_first):
             return argument
         record = argument.storage.record
         if tape.saved_hooks is None or tape.saved_hooks.records:

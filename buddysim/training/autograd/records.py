@@ -35,6 +35,8 @@ class Operand(NamedTuple):
     @property
     def bytes(self) -> int:
         """Bytes in memory: repeated extents (stride 0) once."""
+        if 0 not in self.strides:
+            return self.dtype.size * prod(self.shape)
         return self.dtype.size * prod(
             extent for extent, stride in zip(self.shape, self.strides, strict=True) if stride or extent < 2
         )

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.garbage import collection_paused
 from buddysim.base.option import field_options
 from buddysim.base.signature import show_options
 from buddysim.training import recipes
@@ -103,7 +104,8 @@ class ConfigNetwork(Network):
         """Return the layers of one training step, and its record; the last one is held."""
         if self._at is None or self._at[:2] != (batch, optimizer):
             self._at = None
-            self._at = batch, optimizer, self._recorded(batch, optimizer)
+            with collection_paused():
+                self._at = batch, optimizer, self._recorded(batch, optimizer)
         return self._at[2]
 
     def _recorded(self, batch: int, optimizer: str, saving: SavingRules | None = None) -> RecordedNetwork:

@@ -60,6 +60,9 @@ def sharding(options: ConfigOptions, recipe: Recipe) -> StepPart | None:
     if request.kind == "ddp":
         return DataParallel(request.gpus, bucket or BUCKET_BYTES, bucket or FIRST_BUCKET_BYTES)
     if request.kind == "zero3":
+        adapters = options.adapters
+        if adapters is not None and adapters.quantized and adapters.library == "torchtune":
+            raise BuddysimError("zero3: DeepSpeed divides no quantised tensors of torchao: expected lora_library peft")
         return PartitionedWeights(request.gpus, masters=recipe.masters, bucket_bytes=bucket)
     stage = int(request.kind.removeprefix("zero"))
     return PartitionedState(stage, request.gpus, masters=recipe.masters, bucket_bytes=bucket)

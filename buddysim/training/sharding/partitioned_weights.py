@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from buddysim.training.adapters.nf4 import QuantizedWeight
 from buddysim.training.autograd.dtypes import float32, int64
 from buddysim.training.autograd.module import Module, ModuleHooks, Parameter
 from buddysim.training.autograd.records import Collective
@@ -91,9 +92,9 @@ class PartitionedWeights(StepPart):
             self.weights.append(sharded)
         modules = []
         for _, module in model.named_modules():
-            own = {id(value): value for value in vars(module).values() if isinstance(value, Parameter)}
+            own = [] if isinstance(module, QuantizedWeight) else list(_own_weights(module))
             if own:
-                modules.append(_OwnWeights(self, module, [of_weight[number] for number in own]))
+                modules.append(_OwnWeights(self, module, [of_weight[id(one)] for one in own]))
         self._find_order(step, modules)
         for weight in self.weights:
             weight.stays = weight.is_available = weight.full.numel() <= PERSISTENT
@@ -181,10 +182,13 @@ class PartitionedWeights(StepPart):
         self.position += 1
 
     def _gather(self, weights: list[GatheredWeight]) -> None:
+        """Gather weights, those of each number format together."""
         self.live += sum(one.full.numel() for one in weights)
-        flight = _Flight(weights, self.gpus)
-        for one in weights:
-            one.flight = flight
+        for dtype in dict.fromkeys(one.full.dtype for one in weights):
+            alike = [one for one in weights if one.full.dtype is dtype]
+            flight = _Flight(alike, self.gpus)
+            for one in alike:
+                one.flight = flight
 
     def release(self, module: _OwnWeights) -> None:
         """Give back what isn't needed soon."""
@@ -324,6 +328,15 @@ class _Flight:
             one.show(one.full)
             one.is_available, one.flight = True, None
         self.buffer = None
+
+
+def _own_weights(module: Module) -> Iterator[Parameter]:
+    """Weights of a module itself; the data of a quantised weight are its linear layer's, whose hooks run."""
+    for value in vars(module).values():
+        if isinstance(value, Parameter):
+            yield value
+        elif isinstance(value, QuantizedWeight):
+            yield from value.parameters()
 
 
 class _OwnWeights(ModuleHooks):
