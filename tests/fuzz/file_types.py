@@ -111,6 +111,28 @@ def _profiler_trace() -> Any:
 
 
 @functools.cache
+def _plan() -> dict[str, Any]:
+    path = _folder() / "plan.toml"
+    _printed("train", "alexnet", "--batch", "4", "--scheme", "gist-fp8", "--save-plan", str(path))
+    content = tomllib.loads(path.read_text())
+    content["layer"][1] |= {"feature_map": "offload", "offload": {"offload_ps": 5, "prefetch_launch": 3}}
+    return content
+
+
+_PLAN: dict[str, Any] = {
+    "recorded": True,
+    "blocks": [
+        {"range": "0", "saved": "recompute", "together": 2, "stored": ["mm"], "every_second_product": True},
+        {"range": "0", "saved": "offload", "modules": ["mlp"]},
+        {"range": "0", "saved": "compress", "modules": ["self_attn"]},
+    ],
+    "copies": {"streams": 1, "stash": 2, "min_bytes": 0, "blocking": False},
+    "compression": {"bits": 10},
+    "optimizer": {"device": "nvme", "order": "deepspeed", "keep_gradients": False, "delayed": True},
+    "weights": {"device": "nvme", "ahead": 2},
+}
+
+
 def _network() -> dict[str, Any]:
     return tomllib.loads(_printed("networks", "show", "alexnet", "--toml"))
 
@@ -441,6 +463,21 @@ def _types() -> tuple[FileType, ...]:
             "network",
             _tree(_network, "x.toml", toml_of),
             (("networks", "show", "{}/x.toml", "--batch", "4"), ("train", "{}/x.toml", "--batch", "4")),
+        ),
+        FileType(
+            "plan",
+            _tree(_plan, "x.toml", toml_of),
+            (("train", "alexnet", "--batch", "4", "--machine", "titan-x", "--scheme", "plan", "--plan", "{}/x.toml"),),
+        ),
+        FileType(
+            "plan-of-blocks",
+            _tree(lambda: _PLAN, "x.toml", toml_of),
+            (
+                (
+                    *("train", str(AGAINST / "llama.json"), "--machine", "a100-40", "--batch", "1", "--sequence", "8"),
+                    *("--scheme", "plan", "--plan", "{}/x.toml"),
+                ),
+            ),
         ),
         FileType(
             "calibration",

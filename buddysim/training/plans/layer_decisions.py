@@ -175,6 +175,9 @@ class _Decisions:
             read = {pass_: _algorithm(algorithms, pass_) for pass_ in _PASSES if algorithms.has(pass_)}
             algorithms.known += _PASSES
             algorithms.end()
+            missing = [pass_ for pass_ in _PASSES if pass_ not in read]
+            if missing:
+                raise row.problem("algorithms", list(read), f"{', '.join(missing)} too")
             self.algorithms[index] = read
 
 

@@ -14,6 +14,7 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Direction
 from buddysim.training.iteration.stash import Offload, Stash
 from buddysim.training.networks.graph import Network
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, cdma_engine, vdnn
 from buddysim.training.schemes._links import link_rate
 
@@ -30,6 +31,13 @@ SUMMARY = {
 }
 FAMILY = "cdma"
 ORDER = 200
+FACTS = SchemeFacts(
+    source="Rhu et al., cDMA, HPCA 2018",
+    moves="as vdnn-all-p, compressed by the DMA engine on its way",
+    costs="copies of the compressed bytes; bandwidth of device memory",
+    applies="ReLU: others have no zeros",
+    check="`docs/validation/training-papers.md`; `tests/training/schemes/test_cdma_laws.py`",
+)
 ACCURACY = UNCHANGED
 #: Compression changes the copies' times, and no memory.
 FITS_AS = dict.fromkeys(SUMMARY, "vdnn-all-p")

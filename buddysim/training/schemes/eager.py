@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.torch_saves import saved_by_torch
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 SUMMARY = {"eager": "PyTorch by itself: saved tensors live until their last use"}
 FAMILY = "baselines"
 ORDER = 15
+FACTS = SchemeFacts(
+    source="PyTorch 2.13: reference counts, autograd, its caching allocator",
+    moves="nothing",
+    costs="nothing",
+    applies="all networks",
+    check="saved tensors and events of 15 classes of `transformers` equal "
+    "(`tests/training/transformers/test_symbolic.py`); `docs/validation/llm.md`",
+)
 ACCURACY = UNCHANGED
 
 CACHING = (

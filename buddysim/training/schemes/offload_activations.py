@@ -24,6 +24,7 @@ from buddysim.training.saving.block_range import BlockRange
 from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
 
@@ -35,6 +36,14 @@ if TYPE_CHECKING:
 SUMMARY = {"offload-activations": "saved tensors to pinned host memory and back, next to the computations"}
 FAMILY = "pytorch"
 ORDER = 505
+FACTS = SchemeFacts(
+    source="torchtune, `training/_activation_offloading.py`, `OffloadActivations`",
+    moves="saved tensors from a least size on, but weights and those of the output",
+    costs="copies that computations do not hide",
+    applies="all networks; recomputed blocks: their inputs",
+    check="as save-on-cpu; ten timelines by hand (`tests/training/saving/test_two_blocks.py`); "
+    "`docs/validation/llm.md`",
+)
 ACCURACY = UNCHANGED
 _GROUP = "scheme offload-activations"
 OPTIONS = {

@@ -22,6 +22,7 @@ from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.option import Option, values
 from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.rules import SavingRules
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
 
@@ -37,6 +38,14 @@ SUMMARY = {
 }
 FAMILY = "pytorch"
 ORDER = 520
+FACTS = SchemeFacts(
+    source="Ren et al., ZeRO-Offload, ATC 2021; torchao, `optim/cpu_offload.py`; DeepSpeed, `zero/stage_1_and_2.py`",
+    moves="gradients to the host, updated weights back; optimizer state and masters stay on the host or on NVMe drives",
+    costs="updates at the rate of host memory, copies",
+    applies="any optimizer",
+    check="weights after two updates, and every gradient that moves, in PyTorch "
+    "(`tests/training/transformers/test_schemes_in_torch.py`); `tests/training/host`",
+)
 #: Shared with `offload-weights`.
 OPTIMIZER_DEVICE = Option(str, "where optimizer state lies", "NAME", "host", "optimizer on the host", choices=DEVICES)
 OPTIONS = {

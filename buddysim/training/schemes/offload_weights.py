@@ -21,6 +21,7 @@ from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.option import Option, values
 from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.rules import SavingRules
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
 from buddysim.training.schemes.offload_optimizer import HOST, NO_OPTIMIZER, OPTIMIZER_DEVICE
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
 SUMMARY = {"offload-weights": "weights and optimizer state on the host; weights fetched block by block"}
 FAMILY = "pytorch"
 ORDER = 525
+FACTS = SchemeFacts(
+    source="FSDP2, `CPUOffloadPolicy`; Rajbhandari et al., ZeRO-Infinity, SC 2021",
+    moves="weights of a block to the GPU for each of its passes, gradients to the host",
+    costs="copies that computations do not hide, updates as offload-optimizer",
+    applies="any optimizer",
+    check="gradients, and every weight that is fetched, in PyTorch "
+    "(`tests/training/transformers/test_schemes_in_torch.py`); `tests/training/host`",
+)
 ACCURACY = UNCHANGED
 _GROUP = "scheme offload-weights"
 OPTIONS = {

@@ -20,6 +20,7 @@ from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import SavedTensors, saved_by_torch
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 SUMMARY = {"save-on-cpu": "PyTorch's save_on_cpu: every saved tensor copied to the host and back without overlap"}
 FAMILY = "pytorch"
 ORDER = 500
+FACTS = SchemeFacts(
+    source="PyTorch 2.13, `torch/autograd/graph.py`, `save_on_cpu`",
+    moves="every saved tensor, weights too, each time that it is saved",
+    costs="every copy; the host waits for each one out",
+    applies="all networks",
+    check="gradients, and every tensor that moves, in PyTorch (`tests/training/transformers/test_schemes_in_torch.py`)",
+)
 ACCURACY = UNCHANGED
 
 
