@@ -175,6 +175,8 @@ def _optimizer(result: Flat) -> str:
 
 
 def _layer_times(run: Flat) -> str:
+    if run["calibration"].startswith(OPERATORS) and "buddysim calibrate" in run["calibration"]:
+        return "times of operators fitted by buddysim calibrate"
     if run["calibration"] == OPERATORS:
         return "times of operators fitted to timings"
     if run["calibration"].startswith(PREDICTED):

@@ -12,20 +12,23 @@ from functools import cached_property
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import parse_toml, read_text
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.autograd.records import Collective
 from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.cost.algorithms import FFTS, MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
 from buddysim.training.cost.calibration import (
+    LARGEST_FILE,
     Calibration,
     SharedConstants,
     check_version,
     common,
-    read_calibration,
+    parse_calibration,
     shipped,
     version_of,
 )
 from buddysim.training.cost.curve import PassTimeModel, PeakRates, curve_name
+from buddysim.training.cost.operators.constants import OPERATOR_PARTS, OperatorConstants, parse_constants
 from buddysim.training.cost.operators.described import HALF, DescribedOperators
 from buddysim.training.cost.operators.host import host_ps
 from buddysim.training.cost.operators.model import OperatorModel
@@ -97,6 +100,7 @@ class CostModel:
         precision: Precision = PRECISIONS["fp32"],
         largest_fft: int = LARGEST_TIMED_FFT,
         channels_last: bool = False,
+        own_operators: OperatorConstants | None = None,
     ) -> None:
         self.machine = machine
         self.library = library
@@ -117,7 +121,7 @@ class CostModel:
         self._limited_workspace = calibration is not None and calibration.limited_workspace
         self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
         self._elements: dict[Layer, tuple[float, float]] = {}
-        self.operators = OperatorModel(machine, precision.name == "tf32")
+        self.operators = OperatorModel(machine, precision.name == "tf32", own=own_operators)
         by_operators = precision.name != "fp32" or (calibration is None and _on_tensor_cores(machine))
         self.described = DescribedOperators(self.operators, precision.name, channels_last) if by_operators else None
         if self.described is not None:
@@ -143,7 +147,7 @@ class CostModel:
         cls,
         machine: TrainingMachine | str | os.PathLike[str],
         conv_library: str | None = None,
-        calibration: Calibration | str | os.PathLike[str] | None = None,
+        calibration: Calibration | OperatorConstants | str | os.PathLike[str] | None = None,
         precision: str = "fp32",
         channels_last: bool = False,
     ) -> CostModel:
@@ -153,7 +157,8 @@ class CostModel:
         ----------
         machine : a machine, its name, or the path of its file
         conv_library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
-        calibration : a calibration, or the path of its file; None: the bundled one, if there is one
+        calibration : a calibration of layers, constants of operators, or the path of either's file; None: the bundled
+            ones, if there are any
         precision : a name of `PRECISIONS`; the machine must have a rate for it
         channels_last : whether feature maps lie in memory as CONV kernels of tensor cores read them
 
@@ -163,10 +168,12 @@ class CostModel:
             if the machine, library, calibration or precision is unknown or invalid
         """
         loaded, computed = TrainingMachine.load(machine), find_precision(precision)
-        if calibration is not None:
-            own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
-            check_version(conv_library or own.library)
-            return cls(loaded, conv_library or own.library, own, common(), computed, channels_last=channels_last)
+        if isinstance(calibration, str | os.PathLike):
+            calibration = read_own(calibration)
+        if isinstance(calibration, Calibration):
+            library = conv_library or calibration.library
+            check_version(library)
+            return cls(loaded, library, calibration, common(), computed, channels_last=channels_last)
         requested = conv_library or loaded.library
         if requested != GENERIC and version_of(requested) is None:
             known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
@@ -178,7 +185,8 @@ class CostModel:
         fitted = _nearest(loaded.name, requested)
         if fitted is None and loaded.training.calibrate_as is not None:
             fitted = _nearest(loaded.training.calibrate_as, loaded.library if requested == GENERIC else requested, True)
-        return cls(loaded, requested, fitted, common(), computed, channels_last=channels_last)
+        constants = {"channels_last": channels_last, "own_operators": calibration}
+        return cls(loaded, requested, fitted, common(), computed, **constants)
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """Return the algorithms of a CONV's pass, fastest first; equally fast ones by workspace.
@@ -245,7 +253,7 @@ class CostModel:
 
     def launch_ps(self, work: OperationWork) -> int:
         """Return the host's time to launch a recorded operation, in picoseconds."""
-        return host_ps(work)
+        return host_ps(work, self.operators.host)
 
     def collective_ps(self, collective: Collective) -> int:
         """Return the time of a collective between GPUs like this one, alone on their link, in picoseconds.
@@ -443,6 +451,19 @@ def _fused_elements(layer: Layer) -> int:
     """
     first, second = layer.gemms
     return first.count * (first.m * first.k + first.n * first.k + second.k * second.n + second.m * second.n)
+
+
+def read_own(path: str | os.PathLike[str]) -> Calibration | OperatorConstants:
+    """Read what `buddysim calibrate` wrote: a calibration of layers, or constants of operators.
+
+    Raises
+    ------
+    BuddysimError
+        if the file cannot be read or is neither
+    """
+    text = read_text(path, "calibration", LARGEST_FILE)
+    of_operators = any(name in parse_toml(text, os.fspath(path)) for name in OPERATOR_PARTS)
+    return (parse_constants if of_operators else parse_calibration)(text, os.fspath(path))
 
 
 def _on_tensor_cores(machine: TrainingMachine) -> bool:

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import parse_toml, toml_text
 from buddysim.training.cost.operators.attention import AttentionConstants
 from buddysim.training.cost.operators.memory_bound import MemoryConstants
@@ -15,6 +16,9 @@ from buddysim.training.cost.operators.products import ProductConstants
 
 FORMAT = 1
 SHARED = "shared"
+OPERATOR_PARTS = ("products", "attention", "memory", "experts", "attention_backward", "launch_us")
+"""Keys of a file of constants of operators; one of them tells it from a calibration of layers."""
+
 _DATA = resources.files("buddysim.training.cost") / "data" / "operators"
 
 
@@ -30,6 +34,8 @@ class OperatorConstants:
     experts : time of a grouped product over that of the plain one of its size; None without rows
     calls_us : the host's part of a call, in microseconds, that rows measured between events have in them, by kind
     source : letters of the sources of the rows behind each part, by part
+    attention_backward : rate of the backward kernel of attention over that of the forward one; None without rows
+    launch_us : the host's time to launch an operator, in microseconds, by launcher, where it was measured
     """
 
     machine: str
@@ -39,12 +45,32 @@ class OperatorConstants:
     experts: float | None = None
     calls_us: Mapping[str, float] = field(default_factory=dict)
     source: Mapping[str, str] = field(default_factory=dict)
+    attention_backward: float | None = None
+    launch_us: Mapping[str, float] = field(default_factory=dict)
+
+    def over(self, other: OperatorConstants) -> OperatorConstants:
+        """Return these constants, and those of `other` where they have none."""
+        return OperatorConstants(
+            self.machine,
+            products={**other.products, **self.products},
+            attention={**other.attention, **self.attention},
+            memory=self.memory or other.memory,
+            experts=other.experts if self.experts is None else self.experts,
+            calls_us={**other.calls_us, **self.calls_us},
+            source={**other.source, **self.source},
+            attention_backward=other.attention_backward if self.attention_backward is None else self.attention_backward,
+            launch_us={**other.launch_us, **self.launch_us},
+        )
 
     def to_toml(self) -> str:
         """Return the text of its file."""
         content: dict[str, Any] = {"format": FORMAT, "machine": self.machine}
         if self.experts is not None:
             content["experts"] = self.experts
+        if self.attention_backward is not None:
+            content["attention_backward"] = self.attention_backward
+        if self.launch_us:
+            content["launch_us"] = dict(self.launch_us)
         content["calls_us"], content["source"] = dict(self.calls_us), dict(self.source)
         if self.memory is not None:
             content["memory"] = asdict(self.memory)
@@ -62,9 +88,16 @@ def parse_constants(text: str, where: str) -> OperatorConstants:
     Raises
     ------
     BuddysimError
-        a text that is no TOML
+        a text that is no TOML, or has other keys
     """
     content = parse_toml(text, where)
+    try:
+        return _constants(content)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BuddysimError(f"{where}: {error}: expected a file that buddysim calibrate wrote") from None
+
+
+def _constants(content: Mapping[str, Any]) -> OperatorConstants:
     memory = content.get("memory")
     attention = {}
     for name, table in content.get("attention", {}).items():
@@ -78,6 +111,8 @@ def parse_constants(text: str, where: str) -> OperatorConstants:
         experts=content.get("experts"),
         calls_us=content.get("calls_us", {}),
         source=content.get("source", {}),
+        attention_backward=content.get("attention_backward"),
+        launch_us=content.get("launch_us", {}),
     )
 
 

@@ -15,7 +15,7 @@ from math import ceil
 
 from buddysim.training.cost.operators.attention import attention_seconds
 from buddysim.training.cost.operators.memory_bound import memory_seconds
-from buddysim.training.cost.operators.model import FLASH_BACKWARD, OperatorModel
+from buddysim.training.cost.operators.model import OperatorModel
 from buddysim.training.cost.operators.products import product_seconds
 from buddysim.training.cost.work import MatmulWork
 from buddysim.training.networks.graph import Gemm
@@ -64,7 +64,7 @@ class DescribedOperators:
         heads = scores.count
         work = AttentionWork(batch, round(scores.m), round(scores.n), heads, heads, round(scores.k), causal=False)
         constants = self.operators.attention_constants("flash")
-        rate = FLASH_BACKWARD if backward else 0.0
+        rate = self.operators.attention_backward if backward else 0.0
         return attention_seconds(constants, self.operators.gpu, work, self.number_format, rate)
 
     def layout_s(self, moved: float) -> float:

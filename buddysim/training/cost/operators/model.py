@@ -10,6 +10,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.operators.attention import AttentionConstants, attention_seconds
 from buddysim.training.cost.operators.constants import OperatorConstants, fitted_constants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
+from buddysim.training.cost.operators.host import HOST, HostConstants
 from buddysim.training.cost.operators.memory_bound import MemoryConstants, memory_seconds
 from buddysim.training.cost.operators.products import ProductConstants, product_seconds
 from buddysim.training.networks.recorded.work import OperationWork
@@ -88,15 +89,24 @@ class OperatorModel:
     Attributes
     ----------
     tf32 : whether products of fp32 operands run in TF32
+    own : constants of a user's own timings, which go before the shipped ones
     borrowed : kinds of operator whose constants are another GPU's, as far as they were needed
     """
 
     def __init__(
-        self, machine: TrainingMachine, tf32: bool = False, fitted: Mapping[str, OperatorConstants] | None = None
+        self,
+        machine: TrainingMachine,
+        tf32: bool = False,
+        fitted: Mapping[str, OperatorConstants] | None = None,
+        own: OperatorConstants | None = None,
     ) -> None:
         self.gpu = GpuFigures.of(machine)
         self.tf32 = tf32
-        self._fitted = fitted_constants() if fitted is None else fitted
+        self.own = own
+        self._fitted = dict(fitted_constants() if fitted is None else fitted)
+        if own is not None:
+            shipped = self._fitted.get(machine.name, OperatorConstants(machine.name))
+            self._fitted[machine.name] = own.over(shipped)
         self._names = neighbours(machine.name)
         self._products: dict[str, ProductConstants] = {}
         self._attention: dict[str, AttentionConstants] = {}
@@ -111,7 +121,7 @@ class OperatorModel:
 
     def _seconds(self, work: OperationWork) -> float:
         if work.attention is not None:
-            constants, rate = self.attention_constants(work.kernel), FLASH_BACKWARD if work.backward else 0.0
+            constants, rate = self.attention_constants(work.kernel), self.attention_backward if work.backward else 0.0
             return attention_seconds(constants, self.gpu, work.attention, work.number_format, rate)
         if work.products:
             return self._products_seconds(work)
@@ -157,6 +167,8 @@ class OperatorModel:
     def source(self, number_format: str) -> str:
         """Return what the times come from: timings of this GPU's operators, or of which other GPU's."""
         origin = self.origin(number_format)
+        if self.own is not None and any(name in self.own.products for name in ALIKE[number_format]):
+            return f"{OPERATORS}, fitted by buddysim calibrate"
         return OPERATORS if origin == self.gpu.name else f"{PREDICTED} {origin}"
 
     def attention_constants(self, kernel: str) -> AttentionConstants:
@@ -164,12 +176,26 @@ class OperatorModel:
         if kernel not in self._attention:
             versions = self._first("attention", lambda one: one.attention or None)
             assert versions is not None
-            name = "flash2" if "flash2" in versions else next(iter(versions))
-            rate = 1.0 if name == "flash2" else FLASH2_ON_HOPPER
-            rate *= EFFICIENT if kernel == "efficient" else 1.0
+            if kernel in versions:  # a user's own, by PyTorch's name
+                name, rate = kernel, 1.0
+            else:
+                name = "flash2" if "flash2" in versions else next(iter(versions))
+                rate = 1.0 if name == "flash2" else FLASH2_ON_HOPPER
+                rate *= EFFICIENT if kernel == "efficient" else 1.0
             fractions = {size: part * rate for size, part in versions[name].peak_fraction.items()}
             self._attention[kernel] = replace(versions[name], peak_fraction=fractions)
         return self._attention[kernel]
+
+    @property
+    def attention_backward(self) -> float:
+        """Return the rate of the backward kernel of attention over that of the forward one."""
+        return FLASH_BACKWARD if self.own is None else self.own.attention_backward or FLASH_BACKWARD
+
+    @property
+    def host(self) -> HostConstants:
+        """Return the host's times, those of a user's own timings where there are any."""
+        named = {} if self.own is None else {f"{name}_us": us for name, us in self.own.launch_us.items()}
+        return replace(HOST, **named)
 
     @property
     def memory_constants(self) -> MemoryConstants:

@@ -5,8 +5,10 @@ Each kind has a file of its own. Lines that begin with ``#`` are comments: lette
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import csv_rows
@@ -107,6 +109,13 @@ class MeasuredOperator:
 def read_rows(file: str) -> list[MeasuredOperator]:
     """Return the rows that ship of one of `FILES`."""
     return parse_rows((_DATA / f"{file}.csv").read_text(encoding="utf-8"), file, f"{file}.csv")
+
+
+def user_file(text: str, path: str | os.PathLike[str]) -> str | None:
+    """Return which of `USER_FILES` a file is, by its columns and its name; None: another kind of file."""
+    _, header = next(csv_rows(text, os.fspath(path)), (0, []))
+    names = [name for name, columns in USER_FILES.items() if tuple(header) == columns]
+    return Path(path).stem if Path(path).stem in names else next(iter(names), None)
 
 
 def parse_rows(text: str, file: str, where: str) -> list[MeasuredOperator]:
