@@ -185,8 +185,9 @@ class CostModel:
         fitted = _nearest(loaded.name, requested)
         if fitted is None and loaded.training.calibrate_as is not None:
             fitted = _nearest(loaded.training.calibrate_as, loaded.library if requested == GENERIC else requested, True)
-        constants = {"channels_last": channels_last, "own_operators": calibration}
-        return cls(loaded, requested, fitted, common(), computed, **constants)
+        return cls(
+            loaded, requested, fitted, common(), computed, channels_last=channels_last, own_operators=calibration
+        )
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """Return the algorithms of a CONV's pass, fastest first; equally fast ones by workspace.
