@@ -68,6 +68,10 @@ class ResultSource:
             raise BuddysimError("this figure draws a file: Source(file=...)")
         return self._file
 
+    def file_or(self, default: Path) -> Path:
+        """Return the user's file, or another one where the user gave none."""
+        return default if self._file is None else self._file
+
     def study(self, wants: str | None = None) -> SweepResults:
         """Return the results of the study that the user's file describes; missing points are simulated.
 
