@@ -17,6 +17,8 @@ Phase = Literal["setup", "forward", "recompute", "backward", "optimizer"]
 Kind = Literal[
     "parameter", "buffer", "input", "optimizer", "master", "gradient", "activation", "gathered", "bucket", "temporary"
 ]
+#: Producer of memory that a CUDA kernel has for itself, and the CPU's kernel has not.
+CUDA_SCRATCH = "scratch"
 #: Queue in which the GPU runs an operation; operations of one run in their order.
 Stream = Literal["compute", "offload", "prefetch", "gather", "reduce", "host", "nvme"]
 Direction = Literal["offload", "prefetch"]

@@ -13,7 +13,7 @@ from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
 from buddysim.training.step.run import record_step
-from buddysim.validation.memory.layer_script import MIB, WORKSPACES, peak_bytes
+from buddysim.validation.memory.layer_script import MIB, peak_bytes, workspace_bytes
 from buddysim.validation.memory.layers import REGISTRY
 from buddysim.validation.memory.measured_rows import MeasuredLayer, MeasuredTraining, layer_rows, training_rows
 from buddysim.validation.memory.training_settings import TrainingSettings, settings_of
@@ -81,7 +81,7 @@ def _peak(row: MeasuredTraining, settings: TrainingSettings) -> int:
         OffloadRule() if settings.offloads else None,
     )
     tape = record_step(config, options, recipe, settings.batch, settings.optimizer, saving=saving)
-    replay = replay_tape(tape, workspace=WORKSPACES["A100"])
+    replay = replay_tape(tape, workspace=workspace_bytes("A100"))
     is_active = row.cells["memory_kind"].startswith("active")
     return replay.peak_active_bytes if is_active else replay.peak_allocated_bytes
 

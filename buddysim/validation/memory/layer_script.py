@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+from buddysim.machine.training import TrainingMachine
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import DType, bfloat16, float32
 from buddysim.training.autograd.module import Parameter
@@ -16,8 +18,8 @@ from buddysim.training.caching_allocator import replay_tape
 #: Calls that are recorded; from the second on each one needs the same.
 CALLS = 3
 MIB = 1 << 20
-#: Workspace of cuBLAS per thread (`CublasHandlePool.cpp`): 4096 KiB twice and 16 KiB eight times; Hopper: 32 MiB.
-WORKSPACES = {"A100": 8320 << 10, "H100": 32 << 20}
+#: Machines of the GPUs that were measured, by a part of their names.
+MACHINES = {"A100": "a100-80", "H100": "h100-sxm"}
 _DTYPES = {"torch.bfloat16": bfloat16, "torch.float32": float32}
 
 Outputs = Sequence[Tensor]
@@ -69,6 +71,13 @@ def leaf(shape: tuple[int, ...], dtype: DType) -> Parameter:
     return Parameter(shape, dtype)
 
 
+@cache
+def workspace_bytes(gpu: str) -> int:
+    """Return the workspace of cuBLAS per thread on a GPU, a key of its machine; 0 of others."""
+    machine = next((machine for name, machine in MACHINES.items() if name in gpu), None)
+    return TrainingMachine.load(machine).workspace_bytes if machine else 0
+
+
 def peak_bytes(setup: Setup, config: Mapping[str, Any], mode: str, gpu: str) -> int:
     """Return the peak of allocated bytes of a call of the script, as PyTorch's allocator counts them.
 
@@ -88,7 +97,7 @@ def peak_bytes(setup: Setup, config: Mapping[str, Any], mode: str, gpu: str) -> 
             for one in script.dropped:
                 one.grad = None
             _call(tape, script, mode, outputs)
-    workspace = next((size for name, size in WORKSPACES.items() if name in gpu), 0)
+    workspace = workspace_bytes(gpu)
     threads = {one.phase == "backward" for one in tape.operations if one.products}
     missing = 2 - len(threads) if threads else script.workspaces  # both exist, since speed was measured before
     return replay_tape(tape, workspace=workspace).peak_allocated_bytes + missing * workspace

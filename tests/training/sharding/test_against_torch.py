@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 
 from buddysim.training.autograd import Tape
 from buddysim.training.autograd.dtypes import bfloat16, float32
-from buddysim.training.autograd.records import AllocationEvent, FreeEvent
+from buddysim.training.autograd.records import CUDA_SCRATCH, AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.sharding.data_parallel import MIB, DataParallel
 from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
@@ -34,7 +34,9 @@ def sizes_of_tape(tape: Tape) -> list[int]:
     return [
         event.bytes if isinstance(event, AllocationEvent) else -event.bytes
         for event in tape.events
-        if isinstance(event, AllocationEvent | FreeEvent) and tape.storages[event.storage].phase != "setup"
+        if isinstance(event, AllocationEvent | FreeEvent)
+        and tape.storages[event.storage].phase != "setup"
+        and tape.storages[event.storage].producer != CUDA_SCRATCH
     ]
 
 

@@ -25,6 +25,7 @@ from tests.training.transformers.compared import (  # noqa: E402
     events_of_measured,
     events_of_tape,
     first_difference,
+    peak_of_tape,
     saved_of_measured,
     saved_of_tape,
 )
@@ -80,7 +81,7 @@ def assert_equal(name: str, recipe: Any, attention: Any, rule: CheckpointRule) -
     tape.saved = [one for one in tape.saved if one.node != "checkpoint"]
     assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
-    assert tape.peak_bytes() == max(measured.curve())
+    assert peak_of_tape(tape) == max(measured.curve())
 
 
 def blocks_of_config(name: str) -> int:

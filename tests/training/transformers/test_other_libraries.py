@@ -19,6 +19,7 @@ from tests.training.transformers.compared import (  # noqa: E402
     events_of_measured,
     events_of_tape,
     first_difference,
+    peak_of_tape,
     saved_of_measured,
     saved_of_tape,
 )
@@ -70,4 +71,4 @@ def test_a_step_is_as_measured(case: str, recipe: str) -> None:
     differences = [one for one in differences_of(saved_of_measured(measured), saved_of_tape(tape)) if _COUNT not in one]
     assert differences == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
-    assert tape.peak_bytes() == max(measured.curve())
+    assert peak_of_tape(tape) == max(measured.curve())

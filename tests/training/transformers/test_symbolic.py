@@ -18,6 +18,7 @@ from tests.training.transformers.compared import (  # noqa: E402
     events_of_measured,
     events_of_tape,
     first_difference,
+    peak_of_tape,
     saved_of_measured,
     saved_of_tape,
 )
@@ -44,7 +45,7 @@ def assert_equal(name: str, recipe: Any, attention: Any) -> None:
     tape = symbolic_step(configs.CONFIGS[name], configs.BATCH, sequence, recipe, attention)
     assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
-    assert tape.peak_bytes() == max(measured.curve())
+    assert peak_of_tape(tape) == max(measured.curve())
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
