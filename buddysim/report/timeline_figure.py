@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 
 from buddysim.base.output import write_with
 from buddysim.plotting.memory_kinds import COLOURS, label_of
+from buddysim.plotting.notebook_figure import NotebookFigure
 from buddysim.training.iteration.program import TENSOR_KINDS
 from buddysim.training.iteration.timeline import (
     ALWAYS_SHOWN,
@@ -56,7 +57,7 @@ _MAX_NAMED = 12
 
 def draw(outcomes: Mapping[str, IterationOutcome]) -> Figure:
     """Two panels for each scheme, on one axis of time and one scale of memory."""
-    figure = Figure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
+    figure = NotebookFigure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
     panels = np.atleast_1d(figure.subplots(2 * len(outcomes), 1, sharex=True, height_ratios=[1, 1.7] * len(outcomes)))
     length = max(outcome.time_ps for outcome in outcomes.values()) / PS_PER_MS or 1
     for number, (scheme, outcome) in enumerate(outcomes.items()):

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.sweep import memory_grants
-from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, run_point
+from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, failure, run_point
 from buddysim.sweep.runner import PointTask
 
 #: A scheduler that doesn't answer within this is reported.
@@ -235,13 +236,17 @@ def local_cluster(workers: int) -> Any:
 
 def run_remotely(spec: Mapping[str, Any], folder: str, grant_bytes: int | None) -> Outcome:
     """`run_point` on a worker; what it waits for is said to the command."""
-    from distributed import get_worker
 
-    worker = get_worker()
-    memory_grants.keep_freed_memory()
-    if grant_bytes is None:  # on other machines each worker has a limit of its own
-        grant_bytes = worker.memory_manager.memory_limit or None
-    return run_point(spec, folder, grant_bytes, lambda text: worker.log_event(WAITING_TOPIC, text))
+    def run() -> Outcome:
+        from distributed import get_worker
+
+        worker = get_worker()
+        memory_grants.keep_freed_memory()
+        # On other machines each worker has a limit of its own.
+        grant = grant_bytes if grant_bytes is not None else worker.memory_manager.memory_limit or None
+        return run_point(spec, folder, grant, lambda text: worker.log_event(WAITING_TOPIC, text))
+
+    return inside(run, lambda error: {"key": spec["key"], **failure(error, grant_bytes)})
 
 
 def worker_name() -> str:

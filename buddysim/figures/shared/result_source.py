@@ -201,9 +201,9 @@ class ResultSource:
 
 
 def displayable(value: Any) -> Any:
-    """Return contents of a file or a study with texts that a figure can show: one line, no formulas."""
+    """Return contents of a file or a study with texts that a figure can show: one line."""
     if isinstance(value, dict):
         return {displayable(key): displayable(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [displayable(inner) for inner in value]
-    return one_line(value, _LONGEST_TEXT).replace("$", r"\$") if isinstance(value, str) else value
+    return one_line(value, _LONGEST_TEXT) if isinstance(value, str) else value
