@@ -25,7 +25,9 @@ that fits in that much memory."""
 
 DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 #: Of networks from a configuration.
-DEFAULT_SCHEMES_TODAY = ("eager", "activation-checkpointing", "vdnn-all-p", "save-on-cpu")
+DEFAULT_SCHEMES_TODAY = (
+    "eager", "activation-checkpointing", "offload-activations", "offload-optimizer", "offload-weights",
+)  # fmt: skip
 #: That a plan file is shown next to, for other networks and for those from a configuration.
 REFERENCES = {False: ("baseline-p", "oracle"), True: ("eager",)}
 
