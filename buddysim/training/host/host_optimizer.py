@@ -2,9 +2,10 @@
 
 torchao (``torchao/optim/cpu_offload.py``, `CPUOffloadOptimizer`)
     Behind each weight's gradient its copy is queued on one stream, which waits for the computations so far; the
-    gradient's memory is given back when the copy is done (``record_stream``). In ``step()`` the host waits for a
-    gradient, updates the weight with PyTorch's fused AdamW, queues its copy to the GPU on the same stream, and goes on
-    with the next one, in the order in which the gradients came. Weights of less than 4096 elements stay the GPU's.
+    gradient's memory is given back when the copy is done (``record_stream``): here, with the next gradient. In
+    ``step()`` the host waits for a gradient, updates the weight with PyTorch's fused AdamW, queues its copy to the GPU
+    on the same stream, and goes on with the next one, in the order in which the gradients came. Weights of less than
+    4096 elements stay the GPU's.
 DeepSpeed (``deepspeed/runtime/zero/stage_1_and_2.py``, ``cpu_offload`` without ``overlap_comm``)
     Gradients are copied into a bucket of 5 10^8 elements. A full one is emptied weight by weight: each is converted to
     single precision, and copied to the host on the stream that computes. ``step()`` updates all weights on the host,

@@ -59,7 +59,7 @@ class _IterationBuilder:
         self.map_bytes = [network.output_bytes(layer.index, batch) for layer in network.layers]
         self.builder = ProgramBuilder("temporaries" if network.recorded else "workspace")
         self.stash_steps = StashSteps(network, self.map_bytes, plan, link, self.builder)
-        self.host_steps = HostSteps(plan, link, HostRates.of(cost.machine), self.builder, optimizer)
+        self.host_steps = HostSteps(plan, link, cost, self.builder, optimizer)
         self.weights: dict[int, list[int]] = {}
 
     def program(self) -> Program:

@@ -7,6 +7,7 @@ are copied to the GPU, or stay on the host and are fetched before each step that
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.dtypes import float32
@@ -21,6 +22,7 @@ from buddysim.training.optimizers import Optimizer
 
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
+    from buddysim.training.cost import CostModel
 
 #: `until` of a task until the last step is known.
 _AT_END = -1
@@ -38,13 +40,18 @@ class HostSteps:
 
     plan: Plan
     link: HostLinkConfig
-    rates: HostRates
+    cost: CostModel
     builder: ProgramBuilder
     optimizer: Optimizer | None
     host_bytes: int = 0
     gradients: dict[int, int] = field(default_factory=dict)
     _layers: dict[int, tuple[Layer, int]] = field(default_factory=dict)
     _updated: dict[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def rates(self) -> HostRates:
+        """Of the machine's host."""
+        return HostRates.of(self.cost.machine)
 
     @property
     def updates(self) -> bool:

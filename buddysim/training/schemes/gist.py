@@ -121,7 +121,7 @@ def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
     """One of the schemes, with the contents of feature maps that the options name."""
-    source = make_source(options.extra) if ENCODINGS[name].ssdc else None
+    source = make_source(network, options.extra) if ENCODINGS[name].ssdc else None
     contents = source.contents(network, batch, Codec()) if source else {}
     encoded = encoded_plan(network, batch, machine, cost, name, options, contents)
     if ENCODINGS[name].format is not None:

@@ -2,8 +2,9 @@
 
 A model of a configuration is recorded with hooks that copy what autograd saves, as torchtune's `OffloadActivations`
 does it (`training.autograd.offload`): one stream of copies, which waits for the computations and is waited for, tensor
-by tensor. With two streams each direction has its own, as in Megatron's fine-grained offload, which names the modules.
-Without streams it is PyTorch's `save_on_cpu` for tensors of a least size. Recomputed blocks offload their inputs alone.
+by tensor. With two streams each direction has its own. Megatron's fine-grained offload has that too, and names the
+modules; it also fetches a group of tensors ahead and leaves the last layer's on the GPU, which isn't simulated. Without
+streams it is PyTorch's `save_on_cpu` for tensors of a least size. Recomputed blocks offload their inputs alone.
 Other networks offload the feature maps that a backward step reads, and fetch them just in time.
 """
 

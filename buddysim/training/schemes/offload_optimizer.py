@@ -95,7 +95,7 @@ def plan(
         return Plan(
             name, {}, as_recorded=True, allocator=LiveSetCounter(), nothing_to_do=nothing, notes=notes,
             saving=SavingRules(checkpoints, optimizer=None if nothing else rule),
-            assumptions={"memory": eager.MEMORY, "host": HOST},
+            assumptions={"memory": eager.MEMORY, "host": HOST, "gradients": IN_FLIGHT},
         )  # fmt: skip
     saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
     return Plan(
@@ -114,5 +114,9 @@ def plan(
 HOST = (
     "The host updates weights at 0.49 of its memory's bandwidth, and does nothing else meanwhile: optimistic where the "
     "host loads data."
+)
+IN_FLIGHT = (
+    "A gradient is freed when the next one is there: optimistic for memory where the link is slower than the backward "
+    "pass."
 )
 LATE = "weights are those of one update earlier: results change"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from buddysim.training.contents.recorded_densities import density_of
 from buddysim.training.driver import simulate_outcome
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.network import RecordedNetwork
@@ -48,7 +51,42 @@ def test_without_offload_memory_is_that_of_the_record():
         ("vdnnpp", "no CONV layers"),
         ("gist-binarize", "no ReLU before max pooling"),
         ("gist-lossless", "no ReLU"),
+        ("cdma-zv", "no zeros"),
     ],
 )
 def test_what_has_nothing_to_do_says_so(scheme: str, reason: str):
     assert reason in outcome(scheme).plan.nothing_to_do
+
+
+OPT: dict[str, Any] = {
+    "model_type": "opt",
+    "architectures": ["OPTForCausalLM"],
+    "hidden_size": 64,
+    "ffn_dim": 256,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 500,
+    "max_position_embeddings": 128,
+    "word_embed_proj_dim": 64,
+    "activation_function": "relu",
+    "do_layer_norm_before": True,
+    "dropout": 0.0,
+    "torch_dtype": "float32",
+}
+
+
+def test_the_dma_engine_compresses_what_relus_make():
+    """Results of ReLUs have the density that was measured in a small OPT; all else moves as it is, with masks."""
+    network = network_from_config(OPT, sequence=64, recipe="fp32")
+    result = simulate_outcome(network, 2, "a100-80", "cdma-zv")
+    assert not result.plan.nothing_to_do
+    fractions = {}
+    for task in result.program.tasks:
+        if task.stream == "offload":
+            name = result.network.layers[task.layer].name
+            fractions[task.byte_count, name] = task.moved_bytes / task.byte_count
+    sparse = [one for one in fractions.values() if one < 1]
+    assert len(sparse) == OPT["num_hidden_layers"]
+    assert all(one == pytest.approx(density_of("relu") + 1 / 32) for one in sparse)  # a mask bit for 32 of a value
+    assert 0.2 < density_of("relu") < 0.6
+    assert density_of("mul") == 1

@@ -53,7 +53,7 @@ def network_from_tape(
     layers = [_input_layer(tape, batch)]
     for run in runs:
         layers.append(_layer(run, uses, layers, batch))
-    _mark_classifier(layers)
+    _mark_classifier(layers, runs, tape)
     return RecordedNetwork(
         name, layers, source, description,
         tape=tape, runs=runs, batch=batch, precision=precision, options=options, parameter_shapes=parameter_shapes,
@@ -205,6 +205,7 @@ def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) 
         saved_fixed_bytes=private,
         element_bytes=_width(run, output),
         output_bytes=sum(storages[number].bytes for number in output),
+        outputs=tuple((storages[number].producer, storages[number].bytes) for number in output),
         weight_bytes=sum(record.bytes for record in parameters),
         saved_inputs=saved_inputs,
         saved_weight_bytes=sum(record.bytes for record in saved if record.kind in LASTING),
@@ -240,8 +241,17 @@ def _shape(run: Run, output: Sequence[int], storages: Sequence[StorageRecord], b
     return (max(1, prod(shape) // batch),)
 
 
-def _mark_classifier(layers: list[RecordedLayer]) -> None:
-    """The layers from the last product with a weight on close the network: they are no feature layers."""
-    last = max((one.index for one in layers if one.parameters and any(w.products for w in one.forward_work)), default=0)
+def _mark_classifier(layers: list[RecordedLayer], runs: Sequence[Run], tape: Tape) -> None:
+    """The layers from the last product with a weight on close the network: they are no feature layers.
+
+    The weight may be an embedding's.
+    """
+    with_weights = [
+        run.index + 1
+        for run in runs
+        for one in run.forward
+        if one.products and any(tape.storages[read.storage].kind in ("parameter", "gathered") for read in one.reads)
+    ]
+    last = max(with_weights, default=0)
     for layer in layers[last:] if last else ():
         layers[layer.index] = replace(layer, part="classifier")
