@@ -32,6 +32,7 @@ class OperatorConstants:
     attention : by version of the kernel
     memory : of kernels that memory bounds
     experts : time of a grouped product over that of the plain one of its size; None without rows
+    experts_floor_us : of a layer of experts, whose other kernels sort, activate and add, in microseconds
     calls_us : the host's part of a call, in microseconds, that rows measured between events have in them, by kind
     source : letters of the sources of the rows behind each part, by part
     attention_backward : rate of the backward kernel of attention over that of the forward one; None without rows
@@ -47,6 +48,7 @@ class OperatorConstants:
     source: Mapping[str, str] = field(default_factory=dict)
     attention_backward: float | None = None
     launch_us: Mapping[str, float] = field(default_factory=dict)
+    experts_floor_us: float = 0.0
 
     def over(self, other: OperatorConstants) -> OperatorConstants:
         """Return these constants, and those of `other` where they have none."""
@@ -60,13 +62,14 @@ class OperatorConstants:
             source={**other.source, **self.source},
             attention_backward=other.attention_backward if self.attention_backward is None else self.attention_backward,
             launch_us={**other.launch_us, **self.launch_us},
+            experts_floor_us=other.experts_floor_us if self.experts is None else self.experts_floor_us,
         )
 
     def to_toml(self) -> str:
         """Return the text of its file."""
         content: dict[str, Any] = {"format": FORMAT, "machine": self.machine}
         if self.experts is not None:
-            content["experts"] = self.experts
+            content["experts"], content["experts_floor_us"] = self.experts, self.experts_floor_us
         if self.attention_backward is not None:
             content["attention_backward"] = self.attention_backward
         if self.launch_us:
@@ -113,6 +116,7 @@ def _constants(content: Mapping[str, Any]) -> OperatorConstants:
         source=content.get("source", {}),
         attention_backward=content.get("attention_backward"),
         launch_us=content.get("launch_us", {}),
+        experts_floor_us=content.get("experts_floor_us", 0.0),
     )
 
 

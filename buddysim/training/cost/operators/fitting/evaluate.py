@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from buddysim.training.cost.operators.constants import OperatorConstants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
-from buddysim.training.cost.operators.fitting.gpu import WITH_HOST, expert_extents
+from buddysim.training.cost.operators.fitting.experts import layer_seconds
+from buddysim.training.cost.operators.fitting.gpu import WITH_HOST
 from buddysim.training.cost.operators.memory_bound import MemoryConstants
 from buddysim.training.cost.operators.model import ALIKE, neighbours
 from buddysim.training.cost.operators.rows import MeasuredOperator
@@ -55,11 +56,12 @@ def predicted_seconds(
             named_memory = {"floor_us": floor, "sharpness": memory.sharpness, "bandwidth": memory.bandwidth[name]}
             return fast.memory_seconds(named_memory, gpu, extents[:, 0])
         elif file == "experts" and "bf16" in constants.products:
-            ratio = constants.experts or shared_constants().experts
-            parts = np.array([expert_extents(one) for one in rows], dtype=float)
-            product = constants.products["bf16"]
-            spent = [fast.products_seconds(vars(product), gpu, "bf16", parts[:, index]) for index in (0, 1)]
-            return np.asarray(ratio * (spent[0] + spent[1]))
+            fractions = shared_constants().memory_bandwidth if constants.memory is None else constants.memory.bandwidth
+            layer = {
+                "experts": constants.experts or shared_constants().experts,
+                "experts_floor_us": constants.experts_floor_us,
+            }
+            return layer_seconds(layer, gpu, constants.products["bf16"], fractions["elementwise"], rows)
     return None
 
 

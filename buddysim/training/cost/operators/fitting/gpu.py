@@ -13,6 +13,7 @@ from buddysim.training.cost.operators.attention import AttentionConstants
 from buddysim.training.cost.operators.constants import OperatorConstants, SharedOperatorConstants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
+from buddysim.training.cost.operators.fitting.experts import fit_experts
 from buddysim.training.cost.operators.fitting.search import DIGITS, Bounds, fitted
 from buddysim.training.cost.operators.memory_bound import MemoryConstants
 from buddysim.training.cost.operators.products import ProductConstants
@@ -48,9 +49,6 @@ WITH_HOST = ("n", "c")
 
 ALONE = "v"
 """Source that times kernels alone, without the host: floors come from it."""
-
-LONGEST_FLOOR_US = 20.0
-"""Rows below four of these say more of a floor than of bandwidth, in microseconds."""
 
 MAX_ROWS = 1200
 """Rows of one fit, the first by their order in the file's hash: more change no constant by a percent."""
@@ -137,30 +135,6 @@ def fit_memory(
     return MemoryConstants(floor, dict(sorted(bandwidth.items())), sharpness), calls
 
 
-def fit_experts(gpu: GpuFigures, products: ProductConstants, rows: Sequence[MeasuredOperator]) -> float:
-    """Return the median time of layers of experts over that of their two products; long layers alone count."""
-    ratios = []
-    for one in rows:
-        extents = expert_extents(one)
-        seconds = sum(
-            float(fast.products_seconds(vars(products), gpu, "bf16", np.array([part], dtype=float))[0])
-            for part in extents
-        )
-        if seconds > LONGEST_FLOOR_US * 4e-6:
-            ratios.append(one.us / 1e6 / seconds)
-    return round(median(ratios), DIGITS)
-
-
-def expert_extents(row: MeasuredOperator) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
-    """Return batch, m, n and k of the two products of a layer of experts: gate and up in one, then down."""
-    tokens, hidden, inner, per_token, experts, ranks = row.extents
-    own = max(1, experts // ranks)
-    pairs = max(1, tokens * per_token // ranks)
-    active = min(own, pairs)
-    rows = max(1, round(pairs / active))
-    return (active, rows, 2 * inner, hidden), (active, rows, hidden, inner)
-
-
 def fit_gpu(
     gpu: GpuFigures, rows: Mapping[str, Sequence[MeasuredOperator]], shared: SharedOperatorConstants
 ) -> OperatorConstants:
@@ -188,8 +162,11 @@ def fit_gpu(
         memory, memory_calls = fit_memory(gpu, rows["memory"], shared)
         calls |= memory_calls
         source["memory"] = "".join(sorted({one.source for one in rows["memory"]}))
-    experts = fit_experts(gpu, products["bf16"], rows["experts"]) if rows["experts"] else None
-    return OperatorConstants(gpu.name, products, attention, memory, experts, calls, source)
+    fractions = shared.memory_bandwidth if memory is None else memory.bandwidth
+    experts = {}
+    if rows["experts"]:
+        experts = fit_experts(gpu, products["bf16"], fractions["elementwise"], rows["experts"])
+    return OperatorConstants(gpu.name, products, attention, memory, calls_us=calls, source=source, **experts)
 
 
 def fit_shared(
@@ -222,7 +199,8 @@ def fit_shared(
         if rows[name]["experts"]:
             some = [one for one in rows[name]["products"] if one.name == "bf16"]
             constants = ProductConstants(**fit_products(gpu, "bf16", some, products))
-            ratios.append(fit_experts(gpu, constants, rows[name]["experts"]))
+            fraction = draft.memory_bandwidth["elementwise"]
+            ratios.append(fit_experts(gpu, constants, fraction, rows[name]["experts"])["experts"])
     return replace(draft, experts=_median(ratios) if ratios else 1.0)
 
 
