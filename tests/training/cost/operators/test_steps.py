@@ -22,7 +22,7 @@ def gpu_ms(step: TimedStep) -> float:
 
 
 def test_a_step_is_the_longer_line() -> None:
-    """5 + 1 + 2 + half of 4 are 10 ms of the GPU; with version 1 of attention 2 x 1 + 3 x 2, and half for small heads."""
+    """5 + 1 + 2 + half of 4 are 10 ms of the GPU; version 1 of attention takes 2 x 1 + 3 x 2, half for small heads."""
     parts = StepParts(5.0, 1.0, 2.0, 7.0, 4.0, 0.0, head_size=128)
     assert step_ms(STEP, parts, CONSTANTS) == 10.0
     assert step_ms(STEP, replace(parts, host_ms=12.0), CONSTANTS) == 12.0

@@ -56,12 +56,13 @@ def predicted_seconds(
             named_memory = {"floor_us": floor, "sharpness": memory.sharpness, "bandwidth": memory.bandwidth[name]}
             return fast.memory_seconds(named_memory, gpu, extents[:, 0])
         elif file == "experts" and "bf16" in constants.products:
-            fractions = shared_constants().memory_bandwidth if constants.memory is None else constants.memory.bandwidth
+            shared = shared_constants()
+            bandwidth = shared.memory_bandwidth if constants.memory is None else constants.memory.bandwidth
             layer = {
-                "experts": constants.experts or shared_constants().experts,
+                "experts": constants.experts or shared.experts,
                 "experts_floor_us": constants.experts_floor_us,
             }
-            return layer_seconds(layer, gpu, constants.products["bf16"], fractions["elementwise"], rows)
+            return layer_seconds(layer, gpu, constants.products["bf16"], bandwidth["elementwise"], rows)
     return None
 
 
