@@ -112,3 +112,26 @@ def test_the_peak_falls_with_the_number_of_gpus():
     peaks = [tape_of(fsdp=gpus).peak_bytes() for gpus in (2, 4, 8, 16)]
     assert peaks == sorted(peaks, reverse=True)
     assert len(set(peaks)) == 4
+
+
+def test_gathers_wait_for_the_weights_that_were_copied_out() -> None:
+    """Forward: for those two blocks before; backward: for those of the block after, which takes its gradients then."""
+    tape = tape_of(fsdp=2, config={**CONFIG, "num_hidden_layers": 3})
+    begins = [one for one in tape.operations if one.name == "all_gather_copy_in"]
+    copied = {(one.scope, one.phase): one.index for one in tape.operations if one.name == "split_with_sizes_copy"}
+    layers = [f"model.layers.{number}" for number in range(3)]
+    waits = {(one.scope, one.phase): one.after for one in begins}
+    assert waits["", "forward"] == waits[layers[0], "forward"] == ()
+    assert waits[layers[1], "forward"] == (copied["", "forward"],)
+    assert waits[layers[2], "forward"] == (copied[layers[0], "forward"],)
+    assert waits[layers[2], "backward"] == (copied[layers[1], "forward"],)
+    assert waits[layers[1], "backward"] == (copied[layers[2], "backward"],)
+    assert waits[layers[0], "backward"] == (copied[layers[1], "backward"],)
+
+
+def test_the_computations_wait_for_a_reduction_before_the_next() -> None:
+    """The event of a reduce-scatter, not what follows it in its stream."""
+    operations = tape_of(fsdp=2).operations
+    scattered = [one.index for one in operations if one.name == "reduce_scatter"]
+    waits = [one.after for one in operations if one.name == "wait" and one.after]
+    assert waits == [(index,) for index in scattered]
