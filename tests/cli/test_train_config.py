@@ -12,7 +12,7 @@ import buddysim
 from buddysim.cli import main
 from buddysim.cli.train import DEFAULT_SCHEMES_TODAY
 from buddysim.machine.training import TrainingMachine
-from buddysim.training import simulate
+from buddysim.training import schemes, simulate
 from buddysim.training.networks.from_config import network_from_config
 
 CONFIG: dict[str, Any] = {
@@ -71,13 +71,13 @@ def test_schemes_that_are_planned_by_layers_say_so_below_the_table(
 ) -> None:
     """Where an option's operations belong to no layer; it is an error where no other scheme is simulated."""
     command = ("train", config, *GPU, "--sequence", "64", "--fsdp", "2")
-    code, out, err = run(capsys, *command)
+    code, out, err = run(capsys, *command, "--scheme", "eager,vdnn-all-p,naive-swap")
     assert (code, err) == (0, "")
-    assert "not simulated with fsdp: planned layer by layer: vdnn-all-p, save-on-cpu" in out.splitlines()
-    for schemes in ("vdnn-all-p", "vdnn-all-p,save-on-cpu"):
-        code, out, err = run(capsys, *command, "--scheme", schemes)
+    assert "not simulated with fsdp: planned layer by layer: vdnn-all-p, naive-swap" in out.splitlines()
+    for names in ("vdnn-all-p", "vdnn-all-p,naive-swap"):
+        code, out, err = run(capsys, *command, "--scheme", names)
         assert (code, out) == (2, "")
-        assert err.startswith(f"buddysim: error: {schemes.replace(',', ', ')}: not simulated with fsdp: planned layer")
+        assert err.startswith(f"buddysim: error: {names.replace(',', ', ')}: not simulated with fsdp: planned layer")
         assert len(err.splitlines()) == 1
 
 
@@ -249,3 +249,21 @@ def test_an_iteration_of_a_large_model_is_quick() -> None:
     tracemalloc.stop()
     assert spent < 8  # 0.3 s without tracing
     assert peak < 125 << 20
+
+
+@pytest.mark.slow
+def test_all_schemes_have_twelve_rows_or_one_each(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ("train", config, *GPU, "--batch", "2", "--sequence", "64", "--scheme", "all")
+    code, short, _ = run(capsys, *common)
+    assert code == 0
+    rows = short.partition("\nscheme ")[2].partition("\n\n")[0].splitlines()[1:]
+    shown = [line for line in rows if line.split()[1:2] in (["yes"], ["NO"], ["-"], ["*"])]
+    assert 0 < len(shown) <= 12
+    assert "fits as is, " in short
+    assert "nothing to do on this network (why: --all): " in short
+    code, long, _ = run(capsys, *common, "--all")
+    assert code == 0
+    for name in schemes.runnable_schemes((), recorded=True):
+        assert f"\n{name} " in long
+    assert "nothing to offload: no CONV layers" in long
+    assert "(--all)" not in long
