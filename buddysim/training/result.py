@@ -17,6 +17,7 @@ from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.optimizers import find_optimizer
 from buddysim.training.outcome import format_size
 from buddysim.training.schemes import accuracy
+from buddysim.training.step.assumptions import step_assumptions
 from buddysim.training.throughput import Throughput, per_second
 
 if TYPE_CHECKING:
@@ -237,6 +238,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
     derived = {} if derived_times is None else {"derived_times": derived_times}
     pool = outcome.placement.pool_bytes
     smaller = pool is not None and outcome.capacity is not None and pool < outcome.capacity
+    recorded = isinstance(outcome.network, RecordedNetwork)
     trained = Throughput.of(outcome.network.options, outcome.batch)
     collectives = collective_assumptions(machine, trained.gpus)
     notes = [f"pool of {format_size(pool)}: a larger one would be fragmented"] if smaller and pool else []
@@ -268,7 +270,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
             **cost.assumptions,
             **derived,
             **outcome.plan.assumptions,
-            **optimizer,
+            **(step_assumptions(outcome.network.options, str(options.optimizer)) if recorded else optimizer),
             **collectives,
             "model": _model(outcome.network),
         },

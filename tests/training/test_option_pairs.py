@@ -12,9 +12,12 @@ from buddysim.base.errors import BuddysimError
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_outcome
+from buddysim.training.fit_check import FitChecks
 from buddysim.training.networks.config_options import ConfigOptions
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.request import make_options
+from buddysim.training.result import TrainingResult
 
 CONFIG = {
     "model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 160, "hidden_size": 128,
@@ -107,3 +110,35 @@ def test_copies_of_compiled_code_are_those_of_inputs_of_blocks() -> None:
     offloaded = simulated("offload-activations", compile=True, checkpoint="block", offload_min_bytes=0)
     eager = simulated("offload-activations", checkpoint="block", offload_min_bytes=0)
     assert offloaded.offload_bytes == eager.offload_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "subjects"),
+    [
+        ({}, {"optimizer"}),
+        ({"optimizer": "none"}, set()),
+        ({"lora": "4,all", "qlora": True}, {"adapters", "quantised_weights"}),
+        *[({name: 4}, {"sharding"}) for name in ("ddp", "fsdp", "zero1", "zero2", "zero3")],
+        ({"accumulation": 3, "recipe": "amp-fp16"}, {"accumulation", "scaler"}),
+        ({"optimizer_in_backward": True, "compile": True}, {"optimizer_in_backward", "compile"}),
+        ({"recipe": "bf16-master"}, {"masters"}),
+    ],
+)
+def test_what_an_option_assumes_is_in_the_provenance(options: dict[str, Any], subjects: set[str]) -> None:
+    assumptions = TrainingResult.from_outcome(simulated(**options)).provenance["assumptions"]
+    assert subjects <= set(assumptions)
+    assert ("optimizer" in assumptions) == (options.get("optimizer") != "none")
+    assert not any("FP32 in every precision" in assumptions.get(name, "") for name in ("optimizer",))
+
+
+def test_a_scheme_that_records_anew_does_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search of the largest batch asks for the same record several times."""
+    network = network_from_config(CONFIG)
+    options = make_options(optimizer="adamw", checkpoint="block")
+    checks = FitChecks(network, machine(), cost(network.precision), "activation-checkpointing", options)
+    assert checks.check(2).fits
+    counted = []
+    monkeypatch.setattr("buddysim.training.networks.from_config.record_step", lambda *_, **__: counted.append(1))
+    assert checks.out_of_memory(2) is None
+    assert checks.check(2).fits
+    assert counted == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
@@ -104,16 +104,21 @@ class ConfigNetwork(Network):
         """Return the layers of one training step, and its record; the last one is held."""
         if self._at is None or self._at[:2] != (batch, optimizer):
             self._at = None
-            with collection_paused():
-                self._at = batch, optimizer, self._recorded(batch, optimizer)
+            self._at = batch, optimizer, self._recorded(batch, optimizer)
         return self._at[2]
 
+    @collection_paused()
     def _recorded(self, batch: int, optimizer: str, saving: SavingRules | None = None) -> RecordedNetwork:
         tape = record_step(self.config, self.config_options, self.recipe, batch, optimizer, saving=saving)
+
+        @lru_cache(maxsize=1)
+        def record_with(rules: SavingRules) -> RecordedNetwork:
+            return self._recorded(batch, optimizer, rules)
+
         return network_from_tape(
             tape, self.name, batch, self.precision, self.source, self.description,
             options=self.options, parameter_shapes=self.parameter_shapes(),
-            blocks=len(list(blocks_of(self.model))), record_with=lambda rules: self._recorded(batch, optimizer, rules),
+            blocks=len(list(blocks_of(self.model))), record_with=record_with,
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.cli import main
 from buddysim.report.screen import format_as_text
 from buddysim.report.snapshot_screen import snapshot_parts
 from buddysim.training.autograd import Tape
@@ -16,8 +17,9 @@ from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.caching_allocator import AllocatorSettings, replay_tape
 from buddysim.training.caching_allocator.snapshot.comparison import compare_with_snapshot
 from buddysim.training.caching_allocator.snapshot.of_request import snapshot_against
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.networks.from_config import ConfigNetwork, network_from_config
 from buddysim.training.request import TrainingRequest
+from buddysim.training.step.run import record_step
 from tests.training.caching_allocator.recorded import BACKWARD, FORWARD, OPTIMIZER, SETUP, RecordedAllocator
 
 CONFIG = {
@@ -55,6 +57,12 @@ def run(tape: Tape, settings: AllocatorSettings, path: Path, workspace: int = 0)
     return allocator.dump(path)
 
 
+def first_steps(network: ConfigNetwork) -> Tape:
+    """Two iterations of a run of AdamW, from an empty optimizer on."""
+    options = network.config_options
+    return record_step(network.config, options, network.recipe, 2, "adamw", iterations=2, steady=False)
+
+
 @pytest.mark.parametrize("text", ["", "expandable_segments:True", "roundup_power2_divisions:4"])
 def test_the_same_model_is_equal_in_everything(text: str, tmp_path: Path) -> None:
     tape = network_from_config(CONFIG, sequence=32).at(2, "adamw").tape
@@ -89,13 +97,40 @@ def test_another_sequence_shows_in_what_is_saved(tmp_path: Path) -> None:
 
 
 def test_a_request_is_compared_with_the_workspaces_of_its_machine(tmp_path: Path) -> None:
-    """Both threads of an H100 take 32 MiB for cuBLAS; the request's two iterations hold no more than one of them."""
+    """Both threads of an H100 take 32 MiB for cuBLAS; the first update of a run makes the optimizer's state."""
     network = network_from_config(CONFIG, sequence=32)
-    path = run(network.at(2, "adamw").tape, AllocatorSettings(), tmp_path / "run.pickle", WORKSPACE)
+    path = run(first_steps(network), AllocatorSettings(), tmp_path / "run.pickle", WORKSPACE)
     request = TrainingRequest.of(network=network, batch=2, machine="h100-sxm")
     comparison = snapshot_against(path, request)
     assert comparison.replay.peak_allocated_bytes == comparison.events.peak_allocated
+    assert comparison.replay.peak_reserved_bytes == comparison.events.peak_reserved
     assert comparison.replay.peak_allocated_bytes > 2 * WORKSPACE
+    assert comparison.predicted.by_kind == comparison.measured.by_kind
+    assert sum(comparison.predicted.by_kind.values()) == comparison.replay.peak_allocated_bytes
+    assert comparison.differences() == []
+
+
+def test_the_command_line_compares_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the screen and as JSON; what isn't a snapshot gets one line."""
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    config = str(tmp_path / "config.json")
+    path = run(
+        first_steps(network_from_config(config, sequence=32)), AllocatorSettings(), tmp_path / "run.pickle", WORKSPACE
+    )
+    command = ["train", config, "--batch", "2", "--sequence", "32", "--machine", "h100-sxm", "--against", str(path)]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "Every block at the peak" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert main([*command, "--json", "-"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["measured"] == content["simulated"]
+    assert content["simulated"]["by_kind"]["optimizer state"] > 0
+    path.write_bytes(b"\x80\x04cos\nsystem\n.")
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"buddysim: error: {path}")
+    assert len(error.splitlines()) == 1
 
 
 def test_a_network_without_a_record_is_refused(tmp_path: Path) -> None:

@@ -113,6 +113,6 @@ def compare_with_snapshot(
         snapshot,
         compare_events(snapshot, settings),
         peak_contents(lifetimes_of_snapshot(snapshot, state_before(snapshot))),
-        peak_contents(lifetimes_of_tape(tape, settings)),
+        peak_contents(lifetimes_of_tape(tape, settings, workspace)),
         replay_tape(tape, settings, workspace=workspace),
     )

@@ -68,12 +68,19 @@ class PeakContents:
     sizes: Counter[tuple[str, int]]
 
 
-def lifetimes_of_tape(tape: Tape, settings: AllocatorSettings) -> list[Lifetime]:
-    """Return the lifetimes of a recorded step's storages."""
+def lifetimes_of_tape(tape: Tape, settings: AllocatorSettings, workspace: int = 0) -> list[Lifetime]:
+    """Return the lifetimes of a recorded step's storages, and of cuBLAS' workspaces.
+
+    Parameters
+    ----------
+    workspace : bytes that cuBLAS takes at the first product of each thread, and never gives back
+    """
     phases = [record.phase for record in tape.storages]
     started: dict[int, int] = {}
     ended: dict[int, tuple[int, str]] = {}
     phase = "setup"
+    made: list[Lifetime] = []
+    threads: set[bool] = set()
     for index, event in enumerate(tape.events):
         if isinstance(event, AllocationEvent):
             started[event.storage] = index
@@ -82,7 +89,9 @@ def lifetimes_of_tape(tape: Tape, settings: AllocatorSettings) -> list[Lifetime]
             ended[event.storage] = index, phase
         else:
             phase = event.phase
-    made = []
+            if workspace and event.products and (phase == "backward") not in threads:
+                threads.add(phase == "backward")
+                made.append(Lifetime(rounded_size(workspace, settings), index, None, phase, ""))
     for number, start in started.items():
         record = tape.storages[number]
         if record.bytes:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from buddysim.training.request import TrainingRequest
 
 ITERATIONS = 2
-"""Of a recorded step: the second one finds what the first one has left in the cache."""
+"""Of a recorded step: the first one's update makes the optimizer's state, the second one finds what it has left."""
 
 
 def snapshot_against(path: str | os.PathLike[str], request: TrainingRequest) -> SnapshotComparison:
@@ -32,6 +32,8 @@ def snapshot_against(path: str | os.PathLike[str], request: TrainingRequest) -> 
     assert request.batch is not None
     optimizer = request.options.optimizer or "none"
     options = network.config_options
-    tape = record_step(network.config, options, network.recipe, request.batch, optimizer, iterations=ITERATIONS)
+    tape = record_step(
+        network.config, options, network.recipe, request.batch, optimizer, iterations=ITERATIONS, steady=False
+    )
     settings = options.allocator_settings() if options.alloc_conf else None
     return compare_with_snapshot(path, tape, settings, request.load_machine().workspace_bytes)
