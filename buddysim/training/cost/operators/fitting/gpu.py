@@ -163,11 +163,11 @@ def fit_gpu(
         calls |= memory_calls
         source["memory"] = "".join(sorted({one.source for one in rows["memory"]}))
     fractions = shared.memory_bandwidth if memory is None else memory.bandwidth
-    constants = OperatorConstants(gpu.name, products, attention, memory, calls_us=calls, source=source)
+    own = OperatorConstants(gpu.name, products, attention, memory, calls_us=calls, source=source)
     if not rows["experts"]:
-        return constants
+        return own
     layer = fit_experts(gpu, products["bf16"], fractions["elementwise"], rows["experts"])
-    return replace(constants, experts=layer["experts"], experts_floor_us=layer["experts_floor_us"])
+    return replace(own, experts=layer["experts"], experts_floor_us=layer["experts_floor_us"])
 
 
 def fit_shared(
