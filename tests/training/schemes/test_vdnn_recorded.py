@@ -87,6 +87,7 @@ def test_the_dma_engine_compresses_what_relus_make():
             fractions[task.byte_count, name] = task.moved_bytes / task.byte_count
     sparse = [one for one in fractions.values() if one < 1]
     assert len(sparse) == OPT["num_hidden_layers"]
-    assert all(one == pytest.approx(density_of("relu") + 1 / 32, abs=1e-4) for one in sparse)  # a mask bit for 32 of a value
+    expected = density_of("relu") + 1 / 32  # a mask bit for 32 of a value
+    assert all(one == pytest.approx(expected, abs=1e-4) for one in sparse)
     assert 0.2 < density_of("relu") < 0.6
     assert density_of("mul") == 1
