@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
@@ -16,6 +18,7 @@ LARGEST_FILE = 2**16
 _KEYS = ("system", "jobs", "workers", "memory", "walltime", "queue", "account", "log_folder", "interface", "prologue",
          "directives", "local_folder")  # fmt: skip
 _REQUIRED = ("jobs", "memory")
+_LOGS = {"-e": "err", "-o": "out"}
 SYSTEMS = ("slurm", "local")
 
 
@@ -97,6 +100,8 @@ def _check(where: str, key: str, value: Any) -> None:
 
 def job_cluster(jobs: Jobs) -> Any:
     """Submit the jobs and return their Dask cluster, with which they end."""
+    if jobs.log_folder is not None:
+        Path(jobs.log_folder).mkdir(parents=True, exist_ok=True)
     cluster = make_cluster(jobs)
     cluster.scale(jobs=jobs.jobs)
     return cluster
@@ -115,12 +120,19 @@ def make_cluster(jobs: Jobs) -> Any:
         "job_script_prologue": list(jobs.prologue),
         "worker_extra_args": ["--preload", "buddysim.sweep.worker"],
     }
-    options |= _without_none({"interface": jobs.interface, "log_directory": jobs.log_folder})
+    options |= _without_none({"interface": jobs.interface})
     options |= _without_none({"local_directory": jobs.local_folder})
     if jobs.system == "local":
-        return LocalCluster(**options)
+        return LocalCluster(**options, **_without_none({"log_directory": jobs.log_folder}))
     options |= _without_none({"queue": jobs.queue, "account": jobs.account, "walltime": jobs.walltime})
-    return dask_jobqueue.SLURMCluster(job_extra_directives=list(jobs.directives), **options)
+    return dask_jobqueue.SLURMCluster(job_extra_directives=[*jobs.directives, *_log_directives(jobs)], **options)
+
+
+def _log_directives(jobs: Jobs) -> list[str]:
+    """Where Slurm writes the jobs' output, quoted: dask-jobqueue's own directives end at a blank."""
+    if jobs.log_folder is None:
+        return []
+    return [f"{option} {shlex.quote(f'{jobs.log_folder}/dask-worker-%J.{end}')}" for option, end in _LOGS.items()]
 
 
 def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:
