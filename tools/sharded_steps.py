@@ -46,8 +46,8 @@ cost nothing.
 _MISSES = """
 ## What misses, and why
 
-- `mpt-30b` with 8,192 tokens, measured 2.6 times as long as with 4,096: by the simulation, 78.3 of 79.1 GiB are in use,
-  so the allocator may have freed and allocated blocks again. That is not simulated.
+- `mpt-30b` with 8,192 tokens, measured 2.6 times as long as with 4,096. By the simulation, 78.3 of 79.1 GiB are in use.
+  So the allocator may have freed and allocated blocks again, which is not simulated.
 - LLM Foundry's models of 125 and 350 million weights, whose heads have 64 elements: attention takes most of these
   steps. The slower kernel of FlashAttention 1 has one factor for all sizes, fitted to larger heads as well.
 - `mpt-760m` with 512 and 1,024 tokens: measured 9 to 10 % longer than with 2,048 and as many tokens in all.

@@ -17,6 +17,7 @@ DOCS = ROOT / "docs"
 #: Pages that a program writes, with the test that compares them with what the program writes.
 GENERATED = {
     "explanation/ideas-today": "tests/figures/test_ideas_today.py",
+    "validation/sharded-steps": "tests/training/sharding/test_measured_steps.py",
     "reference/cli": "tests/docs/test_reference.py",
     "reference/layer-kinds": "tests/docs/test_reference.py",
     "reference/machine-keys": "tests/docs/test_reference.py",
