@@ -159,6 +159,7 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
         {"pool_policy": "first-fit"},
         {"memory_bytes": 2**30},
         {"optimizer": "adam"},
+        {"channels_last": True},
     ]
     changes += [{"training.device_memory": "8 GiB"}, {"training.links.pcie3.d2h_bandwidth": "9 GB/s"}]
     names = [trained(**change).key for change in changes]
