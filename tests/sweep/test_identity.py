@@ -64,7 +64,7 @@ def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
 
 def test_file_options_of_schemes_have_the_metavar_of_files() -> None:
     files = {name for name, option in schemes.options().items() if option.metavar == FILE}
-    assert files == {"activations", "density_table", "buddy_result"}
+    assert files == {"activations", "density_table", "buddy_result", "plan"}
 
 
 def test_defaults_are_those_of_the_engines() -> None:
