@@ -188,7 +188,7 @@ def check_read_tensors_are_present(out: IterationOutcome) -> None:
             begin, done = record.start_ps, record.end_ps
         alive.update(step.allocate)
         copied = [program.tasks[number] for number in step.tasks if program.tasks[number].tensor in alive]
-        if out.plan.offload_saved_tensors:
+        if out.plan.offload_saved_tensors or out.plan.host_weights is not None:
             copied = []
         for task in copied:
             if task.stream == "prefetch":
@@ -253,9 +253,10 @@ def required_structures(out: IterationOutcome, pass_: str, index: int, *, first:
 
 
 def check_copies_balance(out: IterationOutcome) -> None:
-    assert out.offload_bytes == out.prefetch_bytes
+    fetches = 1 if out.plan.host_weights is None else 2  # of weights, before each pass
+    assert fetches * out.offload_bytes == out.prefetch_bytes
     assert sum(task.pins - task.unpins for task in out.program.tasks) == 0
-    assert out.pinned_bytes <= sum(task.pins for task in out.program.tasks)
+    assert out.pinned_bytes <= out.program.host_bytes + sum(task.pins for task in out.program.tasks)
     for task in out.program.tasks:  # what crosses the link is what is stored, unless an engine on the way compresses
         owner = out.program.tensors[task.tensor].layer
         stash = out.plan.stash.get(owner)
