@@ -93,5 +93,5 @@ _TAIL = """
 - Each scheme has its default options, and runs alone: mixtures, such as `offload-optimizer` with recomputation, are not
   in the study.
 - Schemes that see layers, not operations, count neither fragmentation nor the CUDA context: `vdnn`, `cdma`, `cswap`,
-  `vdnnpp`, `gist`, `save-on-cpu`.
+  `vdnnpp` and `gist`.
 """.strip()
