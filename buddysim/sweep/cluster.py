@@ -118,7 +118,7 @@ class Cluster:
             self._counted_s = time.monotonic()
             try:
                 n_threads = sum(self._client.nthreads().values())
-            except (OSError, TimeoutError):
+            except (OSError, TimeoutError, RuntimeError):  # RuntimeError: the client has closed its connections
                 n_threads = 0
             if n_threads:
                 self._slots, self._lost_s = n_threads, 0.0
@@ -136,10 +136,13 @@ class Cluster:
         """Start a point, if possible on a worker on which it has not failed."""
         where = self._others(task)
         self._submitted += 1
-        future = self._client.submit(
-            run_remotely, dict(spec), self._folder, task.grant_bytes,
-            key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
-        )  # fmt: skip
+        try:
+            future = self._client.submit(
+                run_remotely, dict(spec), self._folder, task.grant_bytes,
+                key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
+            )  # fmt: skip
+        except (OSError, TimeoutError, RuntimeError):
+            raise self._scheduler_is_gone() from None
         self._futures[task.key] = future
         future.add_done_callback(lambda done: self._ended.put((task, done)))
 
@@ -203,9 +206,12 @@ class Cluster:
             return
         self._lost_s = self._lost_s or time.monotonic()
         if self._client.status in ("closed", "closing") or time.monotonic() - self._lost_s > _LOST_S:
-            raise BuddysimError(
-                f"{self.text}: the scheduler is gone; what is done is in the store, and the same command goes on"
-            )
+            raise self._scheduler_is_gone()
+
+    def _scheduler_is_gone(self) -> BuddysimError:
+        return BuddysimError(
+            f"{self.text}: the scheduler is gone; what is done is in the store, and the same command goes on"
+        )
 
 
 def _made(make: Callable[[], Any], text: str) -> Any:

@@ -18,6 +18,7 @@ LARGEST_FILE = 2**16
 _KEYS = ("system", "jobs", "workers", "memory", "walltime", "queue", "account", "log_folder", "interface", "prologue",
          "directives", "local_folder")  # fmt: skip
 _REQUIRED = ("jobs", "memory")
+_LOOPBACK = "127.0.0.1"
 _LOGS = {"-e": "err", "-o": "out"}
 SYSTEMS = ("slurm", "local")
 
@@ -35,7 +36,8 @@ class Jobs:
     walltime : time limit of each job, ``"02:00:00"``
     queue, account : names in the batch system; None: its default
     log_folder : folder of the jobs' output; None: the working folder
-    interface : network interface of the workers, such as ``"ib0"``
+    interface : network interface on which the scheduler and the workers listen, such as ``"ib0"``; None, of ``local``
+        alone: this computer's own
     prologue : shell lines before the workers start: modules, an environment
     directives : further directives of the batch system, such as ``"--exclusive"``
     local_folder : folder of the worker's own files; None: Dask's default
@@ -78,6 +80,9 @@ def read_jobs(path: str | os.PathLike[str]) -> Jobs:
             raise BuddysimError(f"{where}: {key} is missing")
     for key, value in content.items():
         _check(where, key, value)
+    if content.get("system", "slurm") == "slurm" and "interface" not in content:
+        raise BuddysimError(f"{where}: interface is missing: expected the network of the jobs alone, such as ib0: "
+                            "whoever reaches the scheduler runs code as you")  # fmt: skip
     for key in ("prologue", "directives"):
         if key in content:
             content[key] = tuple(content[key])
@@ -120,6 +125,9 @@ def make_cluster(jobs: Jobs) -> Any:
         "job_script_prologue": list(jobs.prologue),
         "worker_extra_args": ["--preload", "buddysim.sweep.worker"],
     }
+    # Without an interface, Dask listens on all of them, and the dashboard always does.
+    listens = {"host": _LOOPBACK} if jobs.interface is None else {"interface": jobs.interface}
+    options["scheduler_options"] = {"dashboard_address": f"{_LOOPBACK}:0", **listens}
     options |= _without_none({"interface": jobs.interface})
     options |= _without_none({"local_directory": jobs.local_folder})
     if jobs.system == "local":
