@@ -126,8 +126,8 @@ def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants
     )
     yield (
         "Predicted over measured time. Parts are summed without an allocator. Collectives of full sharding take "
-        f"{constants.communication:.2f} of their time from kernels. LLM Foundry's FlashAttention 1 takes as many times "
-        f"as long as version 2: {older}; for heads smaller than 128 {constants.flash1_small_heads:.2f} of that."
+        f"{constants.communication:.2f} of their time from kernels. LLM Foundry has FlashAttention 1. Its time "
+        f"over that of version 2: {older}. Heads smaller than 128 take {constants.flash1_small_heads:.2f} of that."
     )
     yield ""
     yield "| source | GPU | part | steps | median | median error | smallest | largest |"
@@ -210,11 +210,11 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
     yield "## Kinds of prediction"
     yield ""
     yield (
-        "`time_min_ms` and `time_max_ms` are `time_ms` times these two, of rows that were never fitted: the median of "
-        f"measured over predicted time, and the {LEVEL:.0%} quantile of deviations from it. *layers-half*: described "
-        "CONV networks on tensor cores. *neighbour*: without any constant of the chip. Half precision of "
-        f"PyTorch 0.3 ({BEFORE_MIXED_PRECISION}) is left out: it has no automatic mixed precision, and takes two to "
-        "three times as long as DeepBench's timings of the same CONV shapes on the same GPU."
+        "`time_min_ms` and `time_max_ms` are `time_ms` times these two, of rows that were never fitted. They lie around "
+        f"the median of measured over predicted time, by the {LEVEL:.0%} quantile of deviations from it. *layers-half*: "
+        "described CONV networks on tensor cores. *neighbour*: without any constant of the chip. Half precision of "
+        f"PyTorch 0.3 ({BEFORE_MIXED_PRECISION}) is left out: it has no automatic mixed precision. It takes two to "
+        "three times as long as DeepBench's timings of the same shapes."
     )
     yield ""
     yield "| kind | rows | median error | from | to |"
@@ -223,7 +223,7 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
         yield f"| {kind} | {one['rows']:.0f} | {100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} |"
     yield ""
     yield (
-        "Test of the ranges: each source is left out in turn (of NeuSight, each model), its range comes from the "
+        "Test of the ranges: each source is left out in turn (of NeuSight, each model). Its range comes from the "
         "others, and its rows are counted. Generations: older (before 2020), Ampere, Hopper."
     )
     yield ""
