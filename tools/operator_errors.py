@@ -210,9 +210,9 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
     yield "## Kinds of prediction"
     yield ""
     yield (
-        "`time_min_ms` and `time_max_ms` are `time_ms` times these two, of rows that were never fitted. They lie around "
-        f"the median of measured over predicted time, by the {LEVEL:.0%} quantile of deviations from it. *layers-half*: "
-        "described CONV networks on tensor cores. *neighbour*: without any constant of the chip. Half precision of "
+        "`time_min_ms` and `time_max_ms` are `time_ms` times these two, of rows that were never fitted. They lie "
+        f"around the median of measured over predicted time, by the {LEVEL:.0%} quantile of deviations from it. "
+        "*layers-half*: described CONV networks on tensor cores. *neighbour*: without any constant of the chip. Half precision of "
         f"PyTorch 0.3 ({BEFORE_MIXED_PRECISION}) is left out: it has no automatic mixed precision. It takes two to "
         "three times as long as DeepBench's timings of the same shapes."
     )
