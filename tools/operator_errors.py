@@ -212,9 +212,9 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
     yield (
         "`time_min_ms` and `time_max_ms` are `time_ms` times these two, of rows that were never fitted. They lie "
         f"around the median of measured over predicted time, by the {LEVEL:.0%} quantile of deviations from it. "
-        "*layers-half*: described CONV networks on tensor cores. *neighbour*: without any constant of the chip. Half precision of "
-        f"PyTorch 0.3 ({BEFORE_MIXED_PRECISION}) is left out: it has no automatic mixed precision. It takes two to "
-        "three times as long as DeepBench's timings of the same shapes."
+        "*layers-half*: described CONV networks on tensor cores. *neighbour*: without any constant of the chip. "
+        f"Half precision of PyTorch 0.3 ({BEFORE_MIXED_PRECISION}) is left out: it has no automatic mixed precision. "
+        "It takes two to three times as long as DeepBench's timings of the same shapes."
     )
     yield ""
     yield "| kind | rows | median error | from | to |"
