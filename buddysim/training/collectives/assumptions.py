@@ -27,5 +27,5 @@ def collective_assumptions(machine: TrainingMachine, gpus: int) -> dict[str, str
     return {
         "collectives": f"{gpus} GPUs linked by {times.link}{nodes}; {times.constants.source}; a gather and a reduction "
         "at once have half of the link each",
-        "contention": f"kernels next to collectives lose {lost:.0%} of their rate: fitted to iterations of 8 A100",
+        "contention": f"kernels next to collectives lose {lost:.0%} of their rate: fitted to steps of 8 A100, 8 H100",
     }

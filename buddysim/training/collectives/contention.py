@@ -13,6 +13,6 @@ _FITTED = resources.files("buddysim.training.cost") / "data" / "iterations" / "f
 
 @cache
 def kernels_left() -> Fraction:
-    """Fraction of their rate that kernels have left next to a collective, fitted to whole iterations on 8 A100."""
+    """Fraction of their rate that kernels have left next to a collective, fitted to steps of 8 A100 and 8 H100."""
     lost = parse_toml(_FITTED.read_text(encoding="utf-8"))["communication"]
     return 1 - Fraction(str(lost))

@@ -16,6 +16,7 @@ from buddysim.cli import main
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.collectives.assumptions import collective_assumptions
+from buddysim.training.collectives.contention import kernels_left
 from buddysim.training.driver import simulate_outcome
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import IterationSchedule, schedule
@@ -124,7 +125,7 @@ def test_a_faster_link_between_gpus_is_never_slower(kind: str) -> None:
 def test_a_result_says_what_its_collectives_rest_on(capsys: pytest.CaptureFixture[str]) -> None:
     assumptions = TrainingResult.from_outcome(outcome(fsdp=8)).provenance["assumptions"]
     assert assumptions["collectives"].startswith("8 GPUs linked by nvlink4; fitted to H100-SXM5-80GB with NCCL 2.27.3")
-    assert "lose 67%" in assumptions["contention"]
+    assert f"lose {float(1 - kernels_left()):.0%}" in assumptions["contention"]
     assert "8 in a node" in collective_assumptions(TrainingMachine.load("h100-sxm"), 16)["collectives"]
     assert not {"collectives", "contention"} & set(TrainingResult.from_outcome(outcome()).provenance["assumptions"])
     arguments = ["--fsdp", "8", "--sequence", "64", "--batch", "2", "--machine", "h100-sxm", "--scheme", "eager"]
