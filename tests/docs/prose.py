@@ -24,6 +24,7 @@ GENERATED = {
     "reference/python": "tests/docs/test_reference.py",
     "reference/replay-counters": "tests/docs/test_reference.py",
     "reference/training-counters": "tests/docs/test_reference.py",
+    "reference/training-schemes": "tests/docs/test_reference.py",
     "validation/accelsim": "tests/tools/test_validate_accelsim.py",
     "validation/collectives": "tests/training/collectives/test_times.py",
     "validation/dram": "tests/validation/test_dram.py",
