@@ -57,7 +57,7 @@ Rules were committed before the first fit (`buddysim/training/cost/operators/spl
 checking, the same on every GPU. No constant that GPUs share has seen {gpus}. Of whole steps, {sources} are fitted
 without {models}; every other source checks.
 
-`buddysim machines measure` measures operators on PoCL; it has not been run on a GPU for this page.
+`buddysim machines measure --model` measures operators of a GPU; it has not been run on one.
 """
 
 
@@ -285,8 +285,8 @@ def _wrapped(text: str) -> str:
     return "\n\n".join(one if one.startswith(("|", "#", "- ")) else "\n".join(wrap(one, 120)) for one in paragraphs)
 
 
-def main() -> int:
-    """Compare everything and write it."""
+def pages() -> dict[Path, str]:
+    """Compare everything; return the texts of the files that it makes, by their path."""
     steps = read_steps()
     costs: dict[tuple[str, bool, bool], CostModel] = {}
 
@@ -305,10 +305,8 @@ def main() -> int:
         parts.append(parts_of(step, network, cost_of(step, False)))
         left.append(parts_of(step, network, cost_of(step, True)))
     constants = fit_iterations(steps, parts)
-    write_text(DATA / "fitted.toml", toml_text(asdict(constants)))
     ratios = [*step_ratios(steps, parts, left, constants), *layer_ratios()]
     by_kind = kinds(ratios)
-    write_text(DATA / "errors.toml", toml_text(by_kind))
     names = sorted({row.gpu for file in FILES for row in read_rows(file)})
     figures = {name: GpuFigures.of(TrainingMachine.load(name)) for name in names}
     head = HEAD.format(
@@ -323,7 +321,17 @@ def main() -> int:
         CAUSES,
         *kind_lines(by_kind, ratios),
     ]
-    write_text(PAGE, "\n".join(map(_wrapped, lines)) + "\n")
+    return {
+        DATA / "fitted.toml": toml_text(asdict(constants)),
+        DATA / "errors.toml": toml_text(by_kind),
+        PAGE: "\n".join(map(_wrapped, lines)) + "\n",
+    }
+
+
+def main() -> int:
+    """Write the files."""
+    for path, text in pages().items():
+        write_text(path, text)
     return 0
 
 

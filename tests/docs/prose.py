@@ -31,6 +31,7 @@ GENERATED = {
     "validation/buddy-paper": "tests/tools/test_validate_buddy.py",
     "validation/hardware": "tests/validation/test_kernel_counters.py",
     "validation/layer-times": "tests/tools/test_cost_errors.py",
+    "validation/operators": "tests/tools/test_operator_errors.py",
     "validation/llm": "tests/validation/test_llm.py",
     "validation/training-papers": "tests/tools/test_validate_training.py",
     "validation/unified-memory": "tests/validation/test_um.py",

@@ -62,7 +62,10 @@ def sharding(options: ConfigOptions, recipe: Recipe) -> StepPart | None:
     if request.kind == "zero3":
         adapters = options.adapters
         if adapters is not None and adapters.quantized and adapters.library == "torchtune":
-            raise BuddysimError("zero3: DeepSpeed divides no quantised tensors of torchao: expected lora_library peft")
+            raise BuddysimError(
+                "zero3: not simulated with quantised tensors of torchao, which DeepSpeed does not divide: expected "
+                "lora_library peft"
+            )
         return PartitionedWeights(request.gpus, masters=recipe.masters, bucket_bytes=bucket)
     stage = int(request.kind.removeprefix("zero"))
     return PartitionedState(stage, request.gpus, masters=recipe.masters, bucket_bytes=bucket)
