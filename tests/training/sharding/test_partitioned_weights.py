@@ -88,5 +88,5 @@ def test_quantised_weights_are_gathered_with_their_layer() -> None:
         if one.collective is not None and one.name == "all_gather" and one.stream == "gather"
     }
     assert {name for name, _ in formats} >= {"uint8", "bfloat16"}
-    with pytest.raises(BuddysimError, match=r"^zero3: DeepSpeed divides no quantised tensors of torchao: expected"):
+    with pytest.raises(BuddysimError, match=r"^zero3: not simulated with quantised tensors of torchao"):
         recorded(recipe="bf16", lora="8,all", qlora=True)
