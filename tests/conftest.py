@@ -1,8 +1,13 @@
 """Settings of every test."""
 
 import os
+import shutil
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None)
@@ -16,6 +21,33 @@ os.unsetenv("COLUMNS")  # readline, which pytest imports, sets it past Python, f
 # A shell's background job ignores Ctrl-C, and so would every program that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Reports of unexpected errors, of this process and of every program that a test starts: none may remain.
+_STATE = Path(tempfile.mkdtemp(prefix="buddysim-state-"))
+os.environ["XDG_STATE_HOME"] = str(_STATE)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the mark of a test that causes an unexpected error by intent."""
+    config.addinivalue_line("markers", "unexpected: causes an unexpected error (exit code 70) by intent")
+
+
+def pytest_unconfigure() -> None:
+    """Remove the folder of reports."""
+    shutil.rmtree(_STATE, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_unexpected_error(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a test in which any entry, of any process, ended with exit code 70."""
+    yield
+    reports = sorted((_STATE / "buddysim").glob("*"))
+    texts = [report.read_text(encoding="utf-8", errors="replace") for report in reports]
+    for report in reports:
+        report.unlink(missing_ok=True)
+    if texts and request.node.get_closest_marker("unexpected") is None:
+        pytest.fail("an unexpected error, exit code 70:\n" + "\n".join(texts), pytrace=False)
 
 
 def pytest_runtest_teardown() -> None:

@@ -80,15 +80,17 @@ OUTSIDE = """
 ## Iterations measured elsewhere
 
 Forward and backward, in no fit; `buddysim/training/cost/data/iterations-outside.csv` has the sources. *Uncalibrated*
-GPUs take the efficiencies of the GPU that their machine file names, else the mean of all. One factor on FP32's
-efficiencies models tensor cores (`tf32`, `fp16`), so these times are extrapolations. On one V100 the ratio goes from
-0.4 (PyTorch 0.3.0, 2017) to 1.1 (channels last).
+GPUs in FP32 take the efficiencies of the GPU that their machine file names, else the mean of all. On tensor cores
+(`tf32`, `fp16`) products and kernels bound by memory have constants of operators, of this GPU or of the one in
+brackets. CONV has one factor on FP32's efficiencies, and copies of its feature maps where channels are first; nvidia's
+FP16 has channels last. u39kun's FP16 is PyTorch 0.3 of 2017, whose CONV takes two to three times as long as DeepBench's
+timings of the same shapes on the same GPU.
 """
 
 EXPLAINED = """
-- **Language models**: BERT-large on the V100 takes 0.76 of the measured time in FP32 and 0.6 in FP16. The measured
-  iterations include LAMB's update of 335 million weights (2 to 5 %) and many small kernels. No outside iteration of
-  LSTMs, fused attention or embeddings is available.
+- **Language models**: BERT-large on the V100 takes 0.76 of the measured time in FP32 and 0.59 to 0.68 in FP16. The
+  measured iterations include LAMB's update of 335 million weights (2 to 5 %) and many small kernels. No outside
+  iteration of LSTMs, fused attention or embeddings is available.
 - **MobileNet on the 1080 Ti**, batch 64: 101 ms modelled, 67 ms by one comment (KeyKy/mobilenet-mxnet, issue 10,
   without log or precision). At all peak rates, 484 GB/s and 11.3 TFLOPS, the layers take 63 ms. No kernel timed here
   comes so near its peak, so layers must have been fused. Normalisation and ReLU are 55 of the 101 ms.
@@ -231,6 +233,8 @@ def _outside() -> Iterator[str]:
     )
     for one in iterations:
         calibrated = "calibrated" if one.calibrated else "uncalibrated"
+        if one.predicted_from:
+            calibrated = "operators" if one.calibrated else f"operators ({one.predicted_from})"
         cells = [one.precision, calibrated, f"{one.network}, {one.batch}", f"{one.ms:.1f}", f"{one.modelled_ms:.1f}"]
         yield _row(f"`{one.machine}`", [*cells, f"{one.ratio:.2f}", one.by])
     yield ""

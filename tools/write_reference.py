@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools.reference import cli_page, counter_pages, cuda_page, layer_page, machine_page, python_page
+from tools.reference import cli_page, counter_pages, cuda_page, layer_page, machine_page, python_page, scheme_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -15,6 +15,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "layer-kinds.md": layer_page.layer_page,
     "machine-keys.md": machine_page.machine_page,
     "replay-counters.md": counter_pages.replay_page,
+    "training-schemes.md": scheme_page.scheme_page,
     "training-counters.md": counter_pages.training_page,
     "python.md": python_page.python_page,
 }

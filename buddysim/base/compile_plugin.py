@@ -23,9 +23,20 @@ def same_cython() -> bool:
     return f"_cython_{version('Cython').replace('.', '_')}" in sys.modules
 
 
-def main() -> None:
-    del sys.path[0]  # this folder's module names are not for import without their package
-    sys.path.append(str(PACKAGE.parent))
+def main() -> int:
+    """Compile; return the exit code. A file that doesn't compile is the user's: the compiler has said why."""
+    from Cython.Compiler.Errors import CompileError
+    from setuptools.errors import BaseError  # type: ignore[import-untyped]
+
+    try:
+        _compile()
+    except (CompileError, BaseError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _compile() -> None:
     from setuptools import Distribution, Extension  # type: ignore[import-untyped]
     from setuptools.command.build_ext import build_ext  # type: ignore[import-untyped]
 
@@ -52,4 +63,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    del sys.path[0]  # this folder's module names are not for import without their package
+    sys.path.append(str(PACKAGE.parent))
+    from buddysim.base.boundary import run_program
+
+    sys.exit(run_program(main))

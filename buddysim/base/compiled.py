@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import platform
 import re
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from buddysim.base.build_flags import COMPILE_ARGS, REPLAY_ARGS, SHARED_MODULE
+from buddysim.base.cache import cache_root, cache_subfolder, is_own
 from buddysim.base.errors import BuddysimError
 from buddysim.base.terminal import say
 
@@ -24,11 +24,6 @@ NEEDS = "needs Cython, a C compiler and Python's headers: pip install 'buddysim[
 
 #: An error of Cython, GCC or Clang: ``FILE:LINE:COLUMN: what``; warnings and notes have the same form.
 _LOCATED = re.compile(r"\S+:\d+:\d+: (?!warning|note)")
-
-
-def cache_folder() -> Path:
-    """Return the folder of compiled files: ``$XDG_CACHE_HOME/buddysim``, else ``~/.cache/buddysim``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim"
 
 
 def cached_file(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Path], None]) -> Path:
@@ -43,17 +38,16 @@ def cached_file(name: str, suffix: str, key: Iterable[bytes], make: Callable[[Pa
     digest = hashlib.sha256()
     for part in key:
         digest.update(hashlib.sha256(part).digest())
-    target = cache_folder() / f"{name}-{digest.hexdigest()[:24]}{suffix}"
-    if target.is_file():
+    path = Path(f"{name}-{digest.hexdigest()[:24]}{suffix}")
+    target = cache_subfolder(str(path.parent)) / path.name
+    if is_own(target):
         return target
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.mkdtemp(dir=target.parent)
-    except OSError as error:
-        raise BuddysimError(f"{target.parent}: can't be written: {error.strerror}; set XDG_CACHE_HOME") from None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = tempfile.mkdtemp(dir=target.parent)
     try:
         unfinished = Path(folder) / f"{Path(name).name}{suffix}"
         make(unfinished)
+        unfinished.chmod(0o700)
         unfinished.replace(target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -123,7 +117,7 @@ def _compile(source: Path, module: str, target: Path) -> None:
     missing = [name for name in ("Cython", "setuptools") if importlib.util.find_spec(name) is None]
     if missing or compiler is None or not headers.exists():
         raise BuddysimError(f"{source}: a plug-in in Cython is compiled at first use, which {NEEDS}")
-    say(f"compiling {source.name} (once; kept in {cache_folder()})")
+    say(f"compiling {source.name} (once; kept in {cache_root()})")
     program = Path(__file__).with_name("compile_plugin.py")
     command = [sys.executable, str(program), str(source), module, str(target)]
     error = run_compiler(command, target)

@@ -22,6 +22,8 @@ HOMES = {
     "workload": "buddysim.workloads.workload_registry",
     "replay scheme": "buddysim.replay.schemes",
     "training scheme": "buddysim.training.schemes",
+    "recipe": "buddysim.training.recipes",
+    "optimizer": "buddysim.training.optimizers",
     "network": "buddysim.training.networks.zoo",
     "layer kind": "buddysim.training.networks.kinds",
     "architecture": "buddysim.training.architectures.registry",

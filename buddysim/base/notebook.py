@@ -7,8 +7,11 @@ nothing above it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from importlib import import_module
 from typing import Any
+
+from buddysim.base.boundary import ending, inside
 
 #: The module and function that give the parts of the screen of a kind of result.
 SCREENS = {
@@ -27,7 +30,10 @@ def html(kind: str, shown: Mapping[str, Mapping[str, Any]] | object) -> str:
     kind : one of `SCREENS`
     shown : what its function takes
     """
-    return str(_named(_HTML)(_named(SCREENS[kind])(shown)))
+    return inside(
+        lambda: str(_named(_HTML)(_named(SCREENS[kind])(shown))),
+        lambda error: f"<pre>buddysim: {escape(ending(error).line)}</pre>",
+    )
 
 
 def _named(target_name: tuple[str, str]) -> Any:

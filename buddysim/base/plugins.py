@@ -16,7 +16,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
+from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 
@@ -92,6 +94,14 @@ def source_of(module: ModuleType) -> Path:
     return Path(getattr(module, "PLUGIN_SOURCE", None) or getattr(module, "__file__", None) or module.__name__)
 
 
+def source_of_module(name: str) -> Path | None:
+    """Return the source file of the plug-in whose module has this name; None for other modules."""
+    module = sys.modules.get(name)
+    if module is None or not (name.startswith(f"{PACKAGE}.") or module in _installed.values()):
+        return None
+    return source_of(module)
+
+
 def text_of(module: ModuleType) -> bytes | None:
     """Return the source text of a module that a program added itself, else None."""
     text: str | None = getattr(module, "PLUGIN_TEXT", None)
@@ -116,22 +126,26 @@ def _import_file(file: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, library)
     if spec is None or spec.loader is None:
         raise BuddysimError(f"{file}: not a module of Python")
+    loader = spec.loader
     sys.modules.setdefault(PACKAGE, ModuleType(PACKAGE))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    module.PLUGIN_SOURCE = str(file)  # type: ignore[attr-defined]
     _busy.append(name)
     try:
-        spec.loader.exec_module(module)
-    except BuddysimError:
+        inside(lambda: loader.exec_module(module), lambda error: _refuse_import(f"{file}: plug-in", error))
+    except BaseException:
         del sys.modules[name]
         raise
-    except Exception as error:
-        del sys.modules[name]
-        raise BuddysimError(f"{file}: plug-in can't be imported: {type(error).__name__}: {error}") from error
     finally:
         _busy.pop()
-    module.PLUGIN_SOURCE = str(file)  # type: ignore[attr-defined]
     return module
+
+
+def _refuse_import(what: str, error: BaseException) -> NoReturn:
+    if isinstance(error, BuddysimError):
+        raise error
+    raise BuddysimError(f"{what} can't be imported: {type(error).__name__}: {error}") from error
 
 
 def _load_installed() -> None:
@@ -151,20 +165,18 @@ def _entries() -> list[EntryPoint]:
 
 
 def _import_entry(entry: EntryPoint) -> ModuleType:
-    """Import the module of an entry point; if only a ``.pyx`` has that name, compile it."""
-    try:
-        spec = importlib.util.find_spec(entry.value)
-        if spec is None:
-            package = importlib.util.find_spec(entry.value.rpartition(".")[0])
-            folders = package.submodule_search_locations if package is not None else None
-            source = entry.value.rpartition(".")[2] + ".pyx"
-            for folder in folders or ():
-                if (Path(folder) / source).is_file():
-                    return _import_file(Path(folder) / source)
-        return importlib.import_module(entry.value)
-    except BuddysimError:
-        raise
-    except Exception as error:
-        raise BuddysimError(
-            f"entry point {entry.name} = {entry.value} of {GROUP}: can't be imported: {type(error).__name__}: {error}"
-        ) from error
+    """Import the module of an entry point."""
+    where = f"entry point {entry.name} = {entry.value} of {GROUP}:"
+    return inside(lambda: _find_and_import(entry.value), lambda error: _refuse_import(where, error))
+
+
+def _find_and_import(dotted: str) -> ModuleType:
+    """Import a module; if only a ``.pyx`` has that name, compile it."""
+    if importlib.util.find_spec(dotted) is None:
+        package = importlib.util.find_spec(dotted.rpartition(".")[0])
+        folders = package.submodule_search_locations if package is not None else None
+        source = dotted.rpartition(".")[2] + ".pyx"
+        for folder in folders or ():
+            if (Path(folder) / source).is_file():
+                return _import_file(Path(folder) / source)
+    return importlib.import_module(dotted)

@@ -115,7 +115,7 @@ def toml_text(content: Mapping[str, Any], section: str = "") -> str:
 
     Parameters
     ----------
-    content : strings, numbers, booleans, lists of them (their JSON is their TOML), and tables, by name
+    content : strings, numbers, booleans, lists of them (their JSON is their TOML), tables, and lists of tables, by name
     section : dotted name of the table that `content` is; empty for a whole file
     """
     return "\n".join(_toml_lines(content, section)).strip() + "\n"
@@ -127,14 +127,25 @@ def toml_value(value: Any) -> str:
 
 
 def _toml_lines(content: Mapping[str, Any], section: str) -> Iterator[str]:
-    plain = {name: value for name, value in content.items() if not isinstance(value, Mapping)}
-    if section and plain:
+    plain = {name: value for name, value in content.items() if not isinstance(value, Mapping) and not _is_tables(value)}
+    if section and plain and not section.startswith("["):
         yield f"\n[{section}]"
+    elif section.startswith("["):
+        yield f"\n{section}"
+        section = section.strip("[]")
     for name, value in plain.items():
         yield f"{_toml_key(name)} = {toml_value(value)}"
     for name, value in content.items():
+        within = f"{section}.{_toml_key(name)}" if section else _toml_key(name)
         if isinstance(value, Mapping):
-            yield from _toml_lines(value, f"{section}.{_toml_key(name)}" if section else _toml_key(name))
+            yield from _toml_lines(value, within)
+        elif _is_tables(value):
+            for table in value:
+                yield from _toml_lines(table, f"[[{within}]]")
+
+
+def _is_tables(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, Mapping) for one in value)
 
 
 def _toml_key(name: str) -> str:

@@ -1,7 +1,7 @@
 """The command line: ``python -m buddysim COMMAND``, one module of this folder per command.
 
 A command is a module with ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(args) -> int``. It raises
-`BuddysimError` for what a user did wrong; everything else about errors and exit codes is decided here. Arguments are
+`BuddysimError` for what a user did wrong; everything else about errors is decided in `base.boundary`. Arguments are
 added to a command's parser when they are needed: they come from registries whose modules take time to import.
 """
 
@@ -19,13 +19,12 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 import buddysim
-from buddysim.base import plugins, signals
-from buddysim.base.errors import BuddysimError
+from buddysim.base import boundary, plugins, signals
+from buddysim.base.boundary import EXIT_USER_ERROR
 from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
 from buddysim.base.terminal import say
 
-EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
@@ -44,6 +43,10 @@ def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
 REGISTRY: Registry[ModuleType] = Registry("command", __name__, CONTRACT, _adopt)
 
 
+class Finished(SystemExit):
+    """The arguments are wrong, or were answered by a help screen: the command has ended."""
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong with the arguments in the one line that every other error has."""
 
@@ -51,7 +54,13 @@ class Parser(argparse.ArgumentParser):
         command = " ".join(self.prog.split()[1:])
         prefix = f"{command}: " if command else ""
         say(f"error: {prefix}{message} (try: {self.prog} --help)")
-        raise SystemExit(EXIT_USER_ERROR)
+        raise Finished(EXIT_USER_ERROR)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        if message:
+            say(message)
+        sys.stdout.flush()
+        raise Finished(status)
 
 
 #: The commands by task, as the help screen of the program lists them.
@@ -192,11 +201,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     gc.set_threshold(_COLLECT_EVERY)
     _open_standard_streams()
+    return _run_inside(lambda: _run(argv))
+
+
+def _run_inside(run: Callable[[], int]) -> int:
+    """The exit code of a command, however it ends."""
     try:
-        with signals.unwinding():
-            return _ended(_run, argv)
-    except signals.Stopped as stopped:  # while another error was handled
-        return _stopped(stopped)
+        with signals.unwinding(), boundary.watched() as errors:
+            code = boundary.inside(run, _ended)
+            return boundary.EXIT_UNEXPECTED if errors and not code else code
+    except KeyboardInterrupt:
+        signals.block()
+        say("interrupted; nothing half-written was left")
+        return EXIT_INTERRUPTED
+    except signals.Stopped as stopped:
+        signals.block()
+        say(f"stopped by {stopped}; nothing half-written was left")
+        return 128 + stopped.number
     finally:
         remove_parts()
 
@@ -210,40 +231,17 @@ def _run(argv: Sequence[str] | None) -> int:
     return code
 
 
-def _ended(run: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
-    """The exit code of a command, however it ends."""
-    try:
-        return run(argv)
-    except BuddysimError as error:
-        return _refuse(str(error))
-    except BrokenPipeError:
+def _ended(error: BaseException) -> int:
+    """The exit code of a command that an error ended."""
+    if isinstance(error, Finished):
+        raise error
+    if isinstance(error, BrokenPipeError):
         _drop_stdout()
         return EXIT_BROKEN_PIPE
-    except OSError as error:
-        name = "" if error.filename is None else f"{error.filename}: "
-        if not name and not _can_flush():
-            _drop_stdout()
-            name = "standard output: "
-        return _refuse(f"{name}{error.strerror or error}")
-    except MemoryError as error:
-        return _refuse(f"out of memory: {error}" if str(error) else "out of memory")
-    except KeyboardInterrupt:
-        signals.block()
-        say("interrupted; nothing half-written was left")
-        return EXIT_INTERRUPTED
-    except signals.Stopped as stopped:
-        return _stopped(stopped)
-
-
-def _stopped(stopped: signals.Stopped) -> int:
-    signals.block()
-    say(f"stopped by {stopped}; nothing half-written was left")
-    return 128 + stopped.number
-
-
-def _refuse(problem: str) -> int:
-    say(f"error: {problem}")
-    return EXIT_USER_ERROR
+    if isinstance(error, OSError) and error.filename is None and not _can_flush():
+        _drop_stdout()
+        error = OSError(error.errno, error.strerror or str(error), "standard output")
+    return boundary.ending(error).tell()
 
 
 def _open_standard_streams() -> None:

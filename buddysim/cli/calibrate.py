@@ -1,4 +1,4 @@
-"""``python -m buddysim calibrate``: layer times of another GPU, fitted to a CSV file of timings."""
+"""``python -m buddysim calibrate``: times of layers or operators of another GPU, fitted to CSV files of timings."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from buddysim.machine.training import TrainingMachine
     from buddysim.report.screen import Part
     from buddysim.training.cost.model import CostModel
+    from buddysim.training.cost.operators.rows import MeasuredOperator
     from buddysim.training.cost.timings import MeasuredPass
 
 NAME = "calibrate"
-HELP = "fit layer times to timings of a GPU and write a calibration file"
+HELP = "fit times of layers or operators to timings of a GPU and write a calibration file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
 
     parser.add_argument(
-        "timings", metavar="FILE.csv", help="timings, a pass of a layer per row (docs/how-to/calibrate-layer-times.md)"
+        "timings",
+        metavar="FILE.csv",
+        nargs="+",
+        help="timings: of layers in one file, or of operators in one for each kind "
+        "(docs/how-to/calibrate-layer-times.md)",
     )
     completes(
         parser.add_argument("--machine", metavar="NAME|FILE.toml", required=True, help="GPU of the timings"),
@@ -51,19 +57,25 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.training.cost.model import CostModel
     from buddysim.training.cost.timings import read_timings
 
-    inputs = [args.timings, args.machine]
+    inputs = [*args.timings, args.machine]
     check_output(args.output, inputs)
     machine = TrainingMachine.load(args.machine)
+    of_operators = _operator_rows(args.timings)
+    if of_operators:
+        return _calibrate_operators(args, machine, of_operators)
     if version_of(args.library) is None:
         raise BuddysimError(f"--library: {shortened(args.library)}: not a version of cuDNN: expected one like cudnn7")
     check_version(args.library)
-    timings = read_timings(args.timings)
+    if len(args.timings) > 1:
+        raise BuddysimError(f"{args.timings[1]}: timings of layers: expected one file of them")
+    (path,) = args.timings
+    timings = read_timings(path)
     if not any(timing.has_products for timing in timings):
-        raise BuddysimError(f"{args.timings}: no timing of a conv or fc layer: expected one, to fit efficiencies to")
+        raise BuddysimError(f"{path}: no timing of a conv or fc layer: expected one, to fit efficiencies to")
 
     def fitted(timings_to_fit: Sequence[MeasuredPass]) -> CostModel:
         data = Dataset(machine.name, args.library, PeakRates.of(machine), tuple(timings_to_fit))
-        source = (f"{len(timings_to_fit)} timings of {Path(args.timings).name}, fitted by buddysim calibrate",)
+        source = (f"{len(timings_to_fit)} timings of {Path(path).name}, fitted by buddysim calibrate",)
         calibration = fit_calibration(data, common(), source, args.limited_workspace)
         return CostModel.load(machine, args.library, calibration)
 
@@ -72,6 +84,50 @@ def run(args: argparse.Namespace) -> int:
     write_text(args.output, model.calibration.to_toml(), inputs)
     use = f"train ... --machine {args.machine} --calibration {args.output}"
     print_screen([*_report(model, fitted, timings), "", f"written: {args.output}; use it by: {use}"])
+    return 0
+
+
+def _operator_rows(paths: Sequence[str]) -> dict[str, list[MeasuredOperator]]:
+    """Return rows of operators by kind of file; empty where the first file has none."""
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.textfile import read_text
+    from buddysim.training.cost.operators.rows import USER_FILES, parse_rows, user_file
+    from buddysim.training.cost.timings import LARGEST_FILE
+
+    rows: dict[str, list[MeasuredOperator]] = {}
+    for path in paths:
+        text = read_text(path, "file of timings", LARGEST_FILE)
+        kind = user_file(text, path)
+        if kind is None and not rows:
+            return {}
+        if kind is None or kind in rows:
+            expected = ", ".join(name for name in USER_FILES if name not in rows)
+            raise BuddysimError(f"{path}: {kind or 'no rows of operators'}: expected one file of each of {expected}")
+        rows[kind] = parse_rows(text, kind, path)
+    return rows
+
+
+def _calibrate_operators(
+    args: argparse.Namespace, machine: TrainingMachine, rows: dict[str, list[MeasuredOperator]]
+) -> int:
+    """Fit constants of operators, write them, and print their errors on rows that a second fit hasn't seen."""
+    from buddysim.base.output import write_text
+    from buddysim.report.screen import Column, ScreenTable, print_screen
+    from buddysim.training.cost.operators.constants import shared_constants
+    from buddysim.training.cost.operators.figures import GpuFigures
+    from buddysim.training.cost.operators.fitting.user import check_user_rows, errors_of_user, fit_user
+
+    check_user_rows(rows)
+    gpu = GpuFigures.of(machine)
+    constants = fit_user(gpu, rows, shared_constants())
+    write_text(args.output, constants.to_toml(), [*args.timings, args.machine])
+    lines = [
+        (one.file, one.name, str(one.rows), f"{one.seen:.1%}", "-" if one.held_out is None else f"{one.held_out:.1%}")
+        for one in errors_of_user(gpu, rows, constants, shared_constants())
+    ]
+    columns = [Column("kind", left=True), Column("name", left=True), *map(Column, ("rows", "median error", "held out"))]
+    use = f"train ... --machine {args.machine} --calibration {args.output}"
+    print_screen([ScreenTable(columns, lines), "", f"written: {args.output}; use it by: {use}"])
     return 0
 
 

@@ -20,7 +20,9 @@ NAME = "machines"
 HELP = """list machines, show one with sources, or measure the GPU here
 
 'machines measure' runs the microbenchmarks of 'validate curves' and a few kernels on the first GPU that CUDA sees, and
-writes a table of their curves and a machine file. It needs CuPy: pip install 'buddysim[gpu]'."""
+writes a table of their curves and a machine file. It needs CuPy: pip install 'buddysim[gpu]'. With --model it measures
+the operators of a model's training step instead, and the host's time to launch one, on the GPU or CPU that PyTorch
+finds. Both were tested on CPUs; they have not been run on a GPU yet."""
 
 _MEASURE = "measure"
 
@@ -43,14 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a figure, for example l2.size=6MiB"
     )
     parser.add_argument("--like", metavar="NAME", help="measure: the preset of the figures that can't be measured")
+    parser.add_argument("--model", metavar="NAME|config.json", help="measure: a model whose operators are measured")
+    parser.add_argument("--batch", type=int, default=1, metavar="N", help="measure: samples of the model's step")
+    parser.add_argument(
+        "--sequence", type=int, metavar="TOKENS", help="measure: tokens of a sample of the model's step"
+    )
     parser.add_argument("-o", "--output", metavar="FOLDER", help="measure: where to write (default: measured)")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.machine == _MEASURE:
         return _measure(args)
-    if args.like is not None or args.output is not None:
-        raise BuddysimError("machines: --like, -o: no measurement: expected 'machines measure' with them")
+    if args.like is not None or args.output is not None or args.model is not None:
+        raise BuddysimError("machines: --like, --model, -o: no measurement: expected 'machines measure' with them")
     if args.machine is None and (args.set or args.toml):
         raise BuddysimError("machines: --set, --toml: no machine: expected the name of one")
     check_outputs([json_file(args)], [args.machine])
@@ -89,7 +96,27 @@ def _measure(args: argparse.Namespace) -> int:
 
     if args.json or args.toml or args.set:
         raise BuddysimError("machines measure: --json, --toml, --set: no machine is shown: expected none of them")
+    if args.model is not None:
+        return _measure_operators(args)
     for path in measure_gpu(Path(args.output or "measured"), args.like, open_gpu, say):
+        print(f"written: {path}")
+    return 0
+
+
+def _measure_operators(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from buddysim.base.terminal import say
+    from buddysim.measure.operators import measure_operators, open_torch
+    from buddysim.training.networks.recorded.network import RecordedNetwork
+    from buddysim.training.request import TrainingRequest
+
+    sequence = {} if args.sequence is None else {"sequence": args.sequence}
+    network = TrainingRequest.of(network=args.model, batch=args.batch, **sequence).load_network()
+    recorded = network.at(args.batch, "adamw") if network.recorded else network
+    if not isinstance(recorded, RecordedNetwork):
+        raise BuddysimError(f"--model: {network.name} has no recorded operations: expected a model's config.json")
+    for path in measure_operators(Path(args.output or "measured"), recorded, open_torch(args.like), say):
         print(f"written: {path}")
     return 0
 
@@ -133,7 +160,7 @@ def _training_overview(machines: list[TrainingMachine]) -> ScreenTable:
             machine.name,
             str(machine.sms),
             format_flops(machine.fp32_flops),
-            format_size(machine.memory_bytes),
+            format_size(machine.training.device_memory),
             f"{machine.dram_bytes_per_s / 1e9:.0f}",
             machine.link,
             "uncalibrated" if machine.library == "generic" else machine.library,

@@ -51,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="activations run in place only where the module says so (default: wherever the graph allows it)",
     )
-    torch.add_argument("-o", "--output", metavar="FILE.toml", help="network file to write (default: standard output)")
+    torch.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="network file to write (default: standard output); .json: what a training step saves, for any module",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -104,7 +109,9 @@ def _show(args: argparse.Namespace) -> None:
 
 
 def _from_torch(args: argparse.Namespace) -> None:
+    from buddysim.base.jsonfile import write_json
     from buddysim.base.output import check_outputs
+    from buddysim.training.networks.facts import facts
     from buddysim.training.networks.from_torch import network_from_torch
     from buddysim.training.networks.from_torch.find import find_module
 
@@ -112,10 +119,14 @@ def _from_torch(args: argparse.Namespace) -> None:
     network = network_from_torch(
         find_module(args.module), _shape(args.input_shape), args.name, args.in_place_as_written
     )
+    if args.output is not None and args.output.endswith(".json"):
+        write_json(args.output, facts(network, 1))
+        print(f"{args.output}: {network.name}, {network.parameters:,} parameters, every saved tensor of one sample")
+        return
     if network.recorded:
         raise BuddysimError(
-            f"{network.name}: not all of its steps are kinds of layers, so it can't be a network file: "
-            "expected network_from_torch in Python"
+            f"{network.name}: not all of its steps are kinds of layers, so it can't be a network file: expected -o "
+            "FILE.json (what its step saves), or in Python simulate(network_from_torch(..), ..)"
         )
     _write(network, args.output)
 

@@ -202,7 +202,7 @@ def _check_file(args: argparse.Namespace) -> None:
     if not hasattr(figure, "FILE"):
         if args.file is not None:
             raise BuddysimError(f"plot {args.figure}: {args.file}: unexpected file: expected results in --store")
-    elif args.file is None:
+    elif args.file is None and not hasattr(figure, "DEFAULT_FILE"):
         file, description = figure.FILE
         raise BuddysimError(f"plot {args.figure}: no file: expected {description}: plot {args.figure} {file}")
 

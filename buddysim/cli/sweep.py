@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,8 @@ HELP = """simulate every point of a study and store its results
   sweep TRACE.. --set link.bandwidth=50GB/s,100GB/s --scheme buddy,ideal
   sweep train NETWORK.. --batch 32,64 --scheme vdnn-dyn,cdma-zv
 
-Values are separated by commas; every combination is a point. Results go to a store, one file each: what is there is
+Values are separated by commas; a value that has commas is in brackets: --lora [16,q_proj],8. Every combination is a
+point. Results go to a store, one file each: what is there is
 not simulated again, and an interrupted sweep goes on with the same command. See: results, diff, plot sweep."""
 
 TRAIN = "train"
@@ -210,8 +212,14 @@ def _values(args: argparse.Namespace) -> dict[str, list[str]]:
     return {name: _split([text]) for name, text in axes.items() if text is not None} | values
 
 
+#: A value: what is in brackets, or what has no comma.
+_VALUE = re.compile(r"\s*(?:\[([^\[\]]*)\]|([^,]*))\s*(?:,|$)")
+
+
 def _split(texts: list[str]) -> list[str]:
-    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    """Values of an axis, which commas separate; those within brackets are a part of their value."""
+    parts = [inner or plain for text in texts for inner, plain in _VALUE.findall(text)]
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _zipped(grid: dict[str, list[str]], names: str) -> dict[str, list[str]]:

@@ -25,7 +25,11 @@ that fits in that much memory."""
 
 DEFAULT_SCHEMES = ("baseline-p", "vdnn-all-m", "vdnn-conv-p", "vdnn-dyn", "oracle")
 #: Of networks from a configuration.
-DEFAULT_SCHEMES_TODAY = ("eager", "activation-checkpointing", "vdnn-all-p", "save-on-cpu")
+DEFAULT_SCHEMES_TODAY = (
+    "eager", "activation-checkpointing", "offload-activations", "offload-optimizer", "offload-weights",
+)  # fmt: skip
+#: That a plan file is shown next to, for other networks and for those from a configuration.
+REFERENCES = {False: ("baseline-p", "oracle"), True: ("eager",)}
 
 #: The name of options of models' configurations, for --help-family.
 CONFIGS = "config.json"
@@ -73,13 +77,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="GPU memory, for example 8GiB, for which to find the fastest scheme",
     )
     _add_outputs(parser)
-    _add_measuring(parser)
-    _add_scheme_options(parser, configs)
+    _add_scheme_options(parser, configs, _add_measuring(parser))
     parser.epilog = _schemes_text()
 
 
 def _add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add what the screen shows, and the files to write."""
+    parser.add_argument(
+        "--against",
+        metavar="FILE",
+        help="your own measurement of the step: a trace of PyTorch's profiler (.json, .json.gz) or a memory snapshot "
+        "(.pickle); print where the prediction is off, for a model's configuration",
+    )
     parser.add_argument(
         "--timeline",
         metavar="FILE",
@@ -88,17 +97,20 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stalls", action="store_true", help="show the layers that stall, and the link that would remove each stall"
     )
-    parser.add_argument(
-        "--columns", metavar="NAME[,NAME..]", help="counters to show as the table's columns; list: print their names"
-    )
+    parser.add_argument("--columns", metavar="NAME[,NAME..]", help="counters to show as columns; list: their names")
+    parser.add_argument("--all", action="store_true", help="show a row for every scheme, and why it does not fit")
+    parser.add_argument("--allow-lossy", action="store_true", help="recommend lossy schemes, too")
     parser.add_argument("--keep-order", action="store_true", help="show schemes in the order of --scheme")
     parser.add_argument("--decisions", action="store_true", help="show what each scheme decided, for many schemes too")
     parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
+    parser.add_argument(
+        "--save-plan", metavar="FILE", help="write what the scheme decided, one scheme's, as a file that --plan reads"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
 
 
-def _add_measuring(parser: argparse.ArgumentParser) -> None:
+def _add_measuring(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Contents of feature maps from a training that is observed now."""
     measuring = parser.add_argument_group("feature maps observed in a training on this computer")
     measuring.add_argument(
@@ -107,14 +119,18 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
     measuring.add_argument(
         "--dataset", metavar="FOLDER", help="with --observe-activations: the four files of Fashion-MNIST"
     )
+    return measuring
 
 
-def _add_scheme_options(parser: argparse.ArgumentParser, configs: argparse._ArgumentGroup) -> None:
+def _add_scheme_options(
+    parser: argparse.ArgumentParser, configs: argparse._ArgumentGroup, measuring: argparse._ArgumentGroup
+) -> None:
     """Add an argument for every option that a scheme declares, in its group; --help hides groups of our families.
 
     Parameters
     ----------
     configs : options of models' configurations, hidden too
+    measuring : options of a source of activations, hidden and shown with schemes that read these
     """
     from buddysim.base.errors import BuddysimError
     from buddysim.cli.option_arguments import add_option
@@ -132,9 +148,11 @@ def _add_scheme_options(parser: argparse.ArgumentParser, configs: argparse._Argu
     families = {name: {schemes.family(scheme) for scheme in schemes.schemes_with(name)} for name in schemes.options()}
     by_group = {title: _families_of(title, families) for title in groups}
     hidden = [group for title, group in groups.items() if schemes.OTHER_FAMILY not in by_group[title]]
-    parser.hidden_groups = [configs, *hidden]  # type: ignore[attr-defined]
+    parser.hidden_groups = [configs, measuring, *hidden]  # type: ignore[attr-defined]
+    reading = {schemes.family(name) for name in schemes.schemes_with("activations")}
     shown = {
         family: [group for title, group in groups.items() if family in by_group[title]]
+        + [measuring] * (family in reading)
         for family in schemes.by_family()
     }
     parser.add_argument(
@@ -143,7 +161,7 @@ def _add_scheme_options(parser: argparse.ArgumentParser, configs: argparse._Argu
         action=_HelpFamily,
         groups={**shown, CONFIGS: [configs]},
         help=f"print the options of a family of schemes: {', '.join(name for name in shown if shown[name])}; "
-        f"{CONFIGS}: of a model's configuration, such as --sequence, --attention, --loss",
+        f"{CONFIGS}: of a model's configuration",
     )
 
 
@@ -219,23 +237,53 @@ def run(args: argparse.Namespace) -> int:
         network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
     ).resolved()
     request = replace(request, machine=_machine(request, args))
+    if args.against is not None:
+        from buddysim.cli.against import print_comparison
+
+        check_outputs([None if args.json == "-" else args.json], _inputs(args, {}))
+        print_comparison(_with_one_scheme(request, args), args.against, args.json)
+        return 0
     schemes = selected_schemes(args, recorded=request.load_network().recorded)
+    if args.save_plan is not None and len(schemes) != 1:
+        raise BuddysimError(f"--save-plan: {len(schemes)} schemes: expected one (--scheme NAME)")
     scheme_options = _scheme_options(args, schemes)
     check_outputs(_outputs(args), _inputs(args, scheme_options))
     with observed_activations(args, scheme_options) as activations:
         if activations is not None:
             scheme_options = {"activation_mapping": "depth", **scheme_options, "activations": activations}
         request = replace(request, options=with_scheme_options(request.options, scheme_options))
-        results, batches, beyond = _simulate(request, schemes, args.max_batch)
+        results, batches, beyond, not_simulated = _simulate(request, schemes, args.max_batch)
     if args.timeline is not None:
         from buddysim.report.timeline_file import write_timeline
 
         write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
-    _report(results, batches, beyond, args)
+    if args.save_plan is not None and results:
+        from buddysim.base.output import write_text
+        from buddysim.training.plans.plan_file import plan_text
+
+        outcome = results[schemes[0]].outcome
+        write_text(args.save_plan, plan_text(outcome.plan, outcome.network))
+    _report(results, batches, beyond, not_simulated, args)
     if args.stalls and args.json != "-":
         _report_layers(request, results)
     _refuse_where_nothing_fits(results, args)
     return 0
+
+
+def _with_one_scheme(request: TrainingRequest, args: argparse.Namespace) -> TrainingRequest:
+    """The request with the scheme of a measured step: eager where the command line names none."""
+    from dataclasses import replace
+
+    from buddysim.base.errors import BuddysimError
+    from buddysim.training.request import with_scheme_options
+
+    if args.scheme is None:
+        return request
+    names = selected_schemes(args, recorded=request.load_network().recorded)
+    if len(names) > 1:
+        raise BuddysimError(f"--scheme {args.scheme}: expected one scheme with --against, that of the measured step")
+    options = with_scheme_options(request.options, _scheme_options(args, names))
+    return replace(request, scheme=names[0], options=options)
 
 
 def selected_schemes(args: argparse.Namespace, recorded: bool = False) -> list[str]:
@@ -255,7 +303,9 @@ def selected_schemes(args: argparse.Namespace, recorded: bool = False) -> list[s
         runnable = schemes.runnable_schemes(options_set, recorded)
         return [name for name in runnable if args.memory_budget is None or bounded(name)]
     if args.scheme is None:
-        defaults = DEFAULT_SCHEMES_TODAY if recorded else DEFAULT_SCHEMES
+        defaults: tuple[str, ...] = DEFAULT_SCHEMES_TODAY if recorded else DEFAULT_SCHEMES
+        if getattr(args, f"{_SCHEME_OPTION}plan") is not None:
+            defaults = (*REFERENCES[recorded], "plan")
         return [name for name in defaults if not args.max_batch or bounded(name)]
     names = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
     for name in names:
@@ -342,12 +392,17 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _simulate(
     request: TrainingRequest, schemes: list[str], max_batch: bool
-) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any]]:
-    """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more."""
+) -> tuple[dict[str, TrainingResult], dict[str, int] | None, dict[str, Any], dict[str, str]]:
+    """Results by scheme; with --max-batch also the largest batches, and what is missing for one sample more.
+
+    The last mapping says why schemes are not simulated with the options, where others are.
+    """
     from dataclasses import replace
 
+    from buddysim.base.errors import BuddysimError
     from buddysim.training.driver import simulate_plan, simulate_request
     from buddysim.training.fit_check import FitChecks
+    from buddysim.training.not_simulated import NotSimulatedError
     from buddysim.training.result import TrainingResult, oom_counters
     from buddysim.training.search import LARGEST_BATCH, largest_batch
 
@@ -361,22 +416,30 @@ def _simulate(
         outcome = simulate_plan(checks.network_at(batch), batch, machine, cost, plan, request.options, program)
         return TrainingResult.from_outcome(outcome)
 
-    if not max_batch:
-        assert request.batch is not None
-        return {scheme: simulated(scheme, request.batch) for scheme in schemes}, None, {}
-    results, batches, beyond = {}, {}, {}
+    results, batches, beyond, not_simulated = {}, {}, {}, {}
     outcomes: dict[str, tuple[int, OutOfMemory | None]] = {}  # several schemes may fit as the same one
-    for scheme in schemes:
+
+    def largest(scheme: str) -> TrainingResult:
         checks = FitChecks(network, machine, cost, scheme, request.options)
         if checks.scheme not in outcomes:
             batch = largest_batch(checks)
             outcomes[checks.scheme] = batch, checks.out_of_memory(batch + 1) if 0 < batch < LARGEST_BATCH else None
         batches[scheme], shortage = outcomes[checks.scheme]
-        batch = max(batches[scheme], 1)
-        results[scheme] = tried(checks, batch) if checks.scheme == scheme else simulated(scheme, batch)
         if shortage is not None:
             beyond[scheme] = oom_counters(shortage)
-    return results, batches, beyond
+        batch = max(batches[scheme], 1)
+        return tried(checks, batch) if checks.scheme == scheme else simulated(scheme, batch)
+
+    for scheme in schemes:
+        try:
+            results[scheme] = largest(scheme) if max_batch else simulated(scheme, request.batch or 1)
+        except NotSimulatedError as error:
+            if len(schemes) == 1:
+                raise
+            not_simulated[scheme] = error.reason
+    if not results:
+        raise BuddysimError(f"{', '.join(not_simulated)}: {next(iter(not_simulated.values()))}")
+    return results, batches if max_batch else None, beyond, not_simulated
 
 
 def _outputs(args: argparse.Namespace) -> list[str | None]:
@@ -389,12 +452,12 @@ def _outputs(args: argparse.Namespace) -> list[str | None]:
         from buddysim.base.parquet import check_parquet
 
         check_parquet()
-    return [None if args.json == "-" else args.json, args.parquet, args.timeline]
+    return [None if args.json == "-" else args.json, args.parquet, args.timeline, args.save_plan]
 
 
 def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list[str]:
     """Texts that may name a file that the simulation reads."""
-    named = [args.network, args.machine, args.calibration, *scheme_options.values()]
+    named = [args.network, args.machine, args.calibration, args.against, *scheme_options.values()]
     if args.dataset is not None and Path(args.dataset).is_dir():
         named += map(str, Path(args.dataset).iterdir())
     return [text for text in named if isinstance(text, str)]
@@ -404,6 +467,7 @@ def _report(
     results: Mapping[str, TrainingResult],
     batches: Mapping[str, int] | None,
     beyond: Mapping[str, Any],
+    not_simulated: Mapping[str, str],
     args: argparse.Namespace,
 ) -> None:
     from buddysim.base.jsonfile import write_json
@@ -425,15 +489,18 @@ def _report(
     saved = f"full result: {', '.join(files)}" if files else "not saved (--json FILE)"
     stalls = "" if args.stalls else "; stalls by layer: --stalls"
     timeline = f"; timeline: {args.timeline or '--timeline FILE'}"
-    fastest = fastest_that_fits(results) if args.memory_budget is not None else None
+    fastest = fastest_that_fits(results, args.allow_lossy) if args.memory_budget is not None else None
     print_training(
         content,
         f"{saved}{stalls}{timeline}",
         batches=batches,
         beyond=beyond,
+        not_simulated=not_simulated,
         changed=_changed(args),
         columns=shown_counters(content, args.columns) if args.columns is not None else None,
         keep_order=args.keep_order,
+        every_row=args.all,
+        allow_lossy=args.allow_lossy,
         with_decisions=args.decisions,
         with_assumptions=args.assumptions,
         answer=f"fastest scheme that fits in {args.memory_budget}: {fastest}" if fastest is not None else "",

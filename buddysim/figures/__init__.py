@@ -7,11 +7,13 @@ A figure is a module with
 - ``draw(data)``: a matplotlib `Figure` of these numbers,
 - ``FILE``, if it draws a file of the user (`ResultSource.file`): name and description, such as
   ``("TRACE.bin", "a trace")``,
+- ``DEFAULT_FILE``, if it draws a file of the package where the user names none: its path,
 - ``OPTIONS``, if it takes options of the command (`ResultSource.columns`): their names,
 - ``STUDY = True``, if it is of the Buddy Compression study: it draws the stored results of the study's workloads
   (`ResultSource.buddy`), and simulates nothing; ``plot --run`` first makes the results that it lacks,
 - ``WIDTH_IN``, optionally: its default width, inches,
 - ``csv_rows()`` of what `data` gives, optionally: rows of a CSV file that is written next to the figure,
+- ``page()`` of what `data` gives, optionally: lines of a Markdown page that is written next to the figure,
 - ``ORDER``, optionally: its position in the list.
 """
 
@@ -68,3 +70,5 @@ def plot(
             save_figure(formatted, one)
     if hasattr(numbers, "csv_rows"):
         write_text(paths[0].with_suffix(".csv"), csv_text(numbers.csv_rows()))
+    if hasattr(numbers, "page"):
+        write_text(paths[0].with_suffix(".md"), "\n".join(numbers.page()) + "\n")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from buddysim.base.boundary import run_program
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compress, decompress
 from buddysim.gpu_codecs import REGISTRY
@@ -53,4 +54,4 @@ def payload_matches(codec: str, payload: bytes, words: Words) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_program(lambda: main(sys.argv[1:])))

@@ -14,6 +14,9 @@ from pathlib import Path, PurePosixPath
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
 
+#: Bytes that a byte of an archive may become: more than what xz makes of zeros. A sparse file has no such bound.
+_LARGEST_GROWTH = 10_000
+
 
 @contextlib.contextmanager
 def folder_with(path: Path, name: str) -> Iterator[Path]:
@@ -45,6 +48,7 @@ def _unpack(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
 
     `TarFile.extractall(filter="data")` needs Python 3.11.4.
     """
+    size = path.stat().st_size
     for member in archive:
         if member.isdir():
             continue
@@ -52,6 +56,10 @@ def _unpack(archive: tarfile.TarFile, path: Path, folder: Path) -> None:
         content = archive.extractfile(member) if member.isfile() else None
         if content is None or name.is_absolute() or ".." in name.parts or "\0" in member.name:
             raise BuddysimError(f"{path}: {member.name!r} in it is no plain file inside the archive")
+        if member.size > _LARGEST_GROWTH * max(size, 1):
+            raise BuddysimError(
+                f"{path}: {member.name!r} in it has {member.size} bytes: more than the archive's {size} can hold"
+            )
         free = shutil.disk_usage(folder).free
         if member.size > free:
             raise BuddysimError(f"{path}: {member.name!r} in it has {member.size} bytes, {free} are free in {folder}")

@@ -186,7 +186,7 @@ def _reader(machine: type[MachineFile], key: str, plugin_count: int) -> TypeAdap
     field = machine._fields().get(key)
     if field is None:
         return None
-    kind: Any = Annotated[field.annotation, *field.metadata]
+    kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     return TypeAdapter(kind)
 
 

@@ -27,7 +27,9 @@ from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
 from buddysim.machine.units import parse_size
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
+_GPU_LINKS = resources.files("buddysim.machine") / "gpu_links.toml"
 _PART = "training"
+_DEVICE_MEMORY, _USABLE_MEMORY = f"{_PART}.device_memory", f"{_PART}.usable_memory"
 _HOST_MEMORY, _MAX_PINNED_MEMORY = f"{_PART}.host_memory", f"{_PART}.max_pinned_memory"
 
 
@@ -70,13 +72,25 @@ class TrainingMachine(MachineFile):
     def with_overrides(
         self, overrides: Mapping[str, object], where: str | None = None, source: str | None = None
     ) -> Self:
-        """Return the machine with some keys changed; added host memory can be pinned, unless that is set too."""
+        """Return the machine with some keys changed.
+
+        Unless that is set too, all of a changed device memory can be used, and added host memory can be pinned.
+        """
+        return super().with_overrides(self._with_implied(overrides), where, source)
+
+    def checksum_with(self, overrides: Mapping[str, object]) -> str:
+        """The checksum of ``with_overrides(overrides)``."""
+        return super().checksum_with(self._with_implied(overrides))
+
+    def _with_implied(self, overrides: Mapping[str, object]) -> Mapping[str, object]:
+        if _DEVICE_MEMORY in overrides and self.training.usable_memory is not None:
+            overrides = {_USABLE_MEMORY: overrides[_DEVICE_MEMORY], **overrides}
         memory = overrides.get(_HOST_MEMORY)
         if memory is not None and _MAX_PINNED_MEMORY not in overrides:
             with contextlib.suppress(ValueError):  # refused below, by its key
                 unpinnable = self.host_memory_bytes - self.max_pinned_bytes
                 overrides = {**overrides, _MAX_PINNED_MEMORY: f"{max(0, parse_size(memory) - unpinnable)} B"}
-        return super().with_overrides(overrides, where, source)
+        return overrides
 
     @property
     def issued_flops(self) -> int:
@@ -105,8 +119,17 @@ class TrainingMachine(MachineFile):
 
     @property
     def memory_bytes(self) -> int:
-        """Capacity of device memory, in bytes."""
-        return self.training.device_memory
+        """Capacity of device memory that a process can have, in bytes."""
+        return self.training.usable_memory or self.training.device_memory
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes that PyTorch allocates for cuBLAS in each thread; 0 where that isn't known."""
+        return self.training.cublas_workspace or 0
+
+    def bytes_outside_allocator(self, gpus: int = 1) -> int:
+        """Bytes that a process takes outside of PyTorch's allocator: its CUDA context, and NCCL's for several GPUs."""
+        return (self.training.context_memory or 0) + (gpus > 1) * (self.training.nccl_memory or 0)
 
     @property
     def launch_ps(self) -> int:
@@ -134,9 +157,34 @@ class TrainingMachine(MachineFile):
         return self.training.links[self.training.link]
 
     @property
+    def gpu_link(self) -> str | None:
+        """Name of the link to the other GPUs of a node; None where it has none."""
+        return self.training.gpu_link
+
+    @property
     def host_memory_bytes(self) -> int:
         """Capacity of host memory, in bytes."""
         return self.training.host_memory
+
+    @property
+    def host_bytes_per_s(self) -> int:
+        """Peak bandwidth of host memory, in bytes per second."""
+        return int(self.training.host_memory_bandwidth.bytes_per_s({}))
+
+    @property
+    def host_cores(self) -> int:
+        """Cores of the host that update weights."""
+        return self.training.host_cores
+
+    @property
+    def nvme_read_bytes_per_s(self) -> int:
+        """Bandwidth of reads from the host's NVMe drives, in bytes per second."""
+        return int(self.training.nvme_read_bandwidth.bytes_per_s({}))
+
+    @property
+    def nvme_write_bytes_per_s(self) -> int:
+        """Bandwidth of writes to the host's NVMe drives, in bytes per second."""
+        return int(self.training.nvme_write_bandwidth.bytes_per_s({}))
 
     @property
     def max_pinned_bytes(self) -> int:
@@ -161,6 +209,12 @@ class TrainingMachine(MachineFile):
                 f"{_PART}.link: {shortened(self.link)} is not a link: expected one of "
                 f"{', '.join(self.links)}{hint(self.link, self.links)}"
             )
+        if self.gpu_link is not None and self.gpu_link not in gpu_links():
+            known = list(gpu_links())
+            raise ValueError(
+                f"{_PART}.gpu_link: {shortened(self.gpu_link)} is not a link between GPUs: expected one of "
+                f"{', '.join(known)}{hint(self.gpu_link, known)}"
+            )
         if self.max_pinned_bytes > self.host_memory_bytes:
             raise ValueError(
                 f"{_PART}.max_pinned_memory: {self.text('training.max_pinned_memory')} is more than "
@@ -172,6 +226,12 @@ class TrainingMachine(MachineFile):
 def shared_links() -> dict[str, dict[str, str]]:
     """The links that every machine has, as `links.toml` names them."""
     links: dict[str, dict[str, str]] = parse_toml(_LINKS.read_text(encoding="utf-8"))
+    return links
+
+
+def gpu_links() -> dict[str, dict[str, Any]]:
+    """The links between GPUs of a node, as `gpu_links.toml` names them."""
+    links: dict[str, dict[str, Any]] = parse_toml(_GPU_LINKS.read_text(encoding="utf-8"))
     return links
 
 
@@ -209,4 +269,6 @@ def _with_links(content: dict[str, Any]) -> dict[str, Any]:
 
 def _link_sources(name: str, link: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key in HostLinkConfig.model_fields:
-        yield f"{_PART}.links.{name}.{key}", link["latency_source"] if key == "latency" else link["source"]
+        if key in link:
+            rate = f"{key.rpartition('_')[2]}_source"
+            yield f"{_PART}.links.{name}.{key}", link.get(rate, link["source"])

@@ -183,6 +183,43 @@ _TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "link (compressed)": ("Bytes over the host link after compression, both directions.", ("link.bytes",)),
     "batch samples": ("Largest batch that fits; shown with --max-batch.", ("provenance.batch",)),
+    "GPU memory at the peak": (
+        "Kinds of what the GPU holds at the peak, at most twelve rows that add up to `all tensors` or `in use`; of a "
+        "model's configuration.",
+        ("memory.by_kind", "memory.peak_bytes"),
+    ),
+    "weights": ("Weights and buffers of the model.", ("memory.weights_bytes",)),
+    "master weights": ("Copies of the weights in single precision, next to narrower ones.", ("memory.by_kind",)),
+    "weight gradients": ("Gradients of the weights.", ("memory.weight_gradient_bytes",)),
+    "optimizer state": ("State of the optimizer.", ("memory.optimizer_state_bytes",)),
+    "gathered shards": ("Weights of other GPUs, gathered for the layers that run.", ("memory.by_kind",)),
+    "gradient buckets": ("Buffers in which gradients are reduced over GPUs.", ("memory.by_kind",)),
+    "inputs": ("Tensors of the batch.", ("memory.by_kind",)),
+    "saved activations": (
+        "Tensors that autograd saves for the backward pass, without logits and loss.",
+        ("memory.feature_map_bytes",),
+    ),
+    "saved by": (
+        "Tensors that autograd saves for the backward pass, by the module that saves them first, in all blocks.",
+        ("memory.saved_by_layer_kind",),
+    ),
+    "logits and loss": ("Tensors that the output head and the loss allocate.", ("memory.by_kind",)),
+    "gradient maps": ("Gradients of feature maps.", ("memory.gradient_map_bytes",)),
+    "temporaries": ("Tensors that live shortly, gradients of activations too.", ("memory.by_kind",)),
+    "workspace": ("Workspace of kernels.", ("memory.workspace_bytes",)),
+    "others": ("Sum of the smallest kinds.", ("memory.by_kind",)),
+    "all tensors": ("Sum of the rows above: the most bytes of tensors that live at once.", ("memory.peak_bytes",)),
+    "cuBLAS workspaces": ("Workspaces of matrix products, within the allocator.", ("memory.by_kind",)),
+    "fragmentation": (
+        "Bytes that the allocator reserves in addition, rounding included.",
+        ("memory.peak_reserved_bytes",),
+    ),
+    "CUDA context": ("Bytes outside of the allocator.", ("memory.by_kind",)),
+    "in use": ("Sum of the rows above: what the GPU holds.", ("memory.by_kind",)),
+    "peak reached at": (
+        "Instant of the peak, and the pass, module and operator that reach it.",
+        ("memory.peak_start_ms", "memory.peak_phase", "memory.peak_module", "memory.peak_operation"),
+    ),
     "out of memory": (
         "Section with the first request that fails: its layer and pass, bytes requested, largest free block, and by "
         "how much the peak exceeds the memory.",

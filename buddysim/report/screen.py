@@ -169,9 +169,7 @@ def _html_table(table: ScreenTable) -> str:
     return f"<table><thead>{above}<tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _html_cells(
-    table: ScreenTable, row: Sequence[str], cell: Callable[[str, Column, str], str]
-) -> Iterable[str]:
+def _html_cells(table: ScreenTable, row: Sequence[str], cell: Callable[[str, Column, str], str]) -> Iterable[str]:
     for number, (column, text) in enumerate(zip(table.columns, row, strict=False)):
         if isinstance(text, Spanning):
             yield f'<td colspan="{len(table.columns) - number}">{escape(text)}</td>'

@@ -15,8 +15,20 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from buddysim.base.output import write_with
-from buddysim.training.iteration.program import TENSOR_KINDS, TensorKind
-from buddysim.training.iteration.timeline import COMPUTE, HOST, OFFLOAD, PREFETCH, STREAMS
+from buddysim.plotting.memory_kinds import COLOURS, label_of
+from buddysim.plotting.notebook_figure import NotebookFigure
+from buddysim.training.iteration.program import TENSOR_KINDS
+from buddysim.training.iteration.timeline import (
+    ALWAYS_SHOWN,
+    COMPUTE,
+    GATHER,
+    HOST,
+    NVME,
+    OFFLOAD,
+    PREFETCH,
+    REDUCE,
+    STREAMS,
+)
 from buddysim.training.outcome import IterationOutcome
 
 PS_PER_MS = 10**9
@@ -32,27 +44,20 @@ _OPERATIONS = {
     OFFLOAD: "#c55a11",
     PREFETCH: "#f4b183",
     HOST: "#7f6000",
+    NVME: "#404a2c",
+    GATHER: "#5b3a8c",
+    REDUCE: "#8c3a5b",
     "stall": "#e02020",
 }
 _NAMES_HEIGHT = 0.55  # rows over the streams, for the names of layers that stall
 _LETTER_WIDTH = 0.0065  # of the axis's width
 _MIN_NAMED = 0.002  # of the iteration: a shorter stall is a line
 _MAX_NAMED = 12
-_KINDS: Mapping[TensorKind, tuple[str, str]] = {
-    "weights": ("weights", "#16202b"),
-    "weight_gradients": ("weights' gradients", "#56687a"),
-    "optimizer_state": ("optimizer state", "#8497a8"),
-    "feature_maps": ("feature maps", "#4a8bc9"),
-    "encoded_maps": ("encoded feature maps", "#2e8b57"),
-    "decoded_maps": ("decoded feature maps", "#a9d8b8"),
-    "gradient_maps": ("gradient maps", "#c8dcef"),
-    "workspace": ("workspace", "#f4b183"),
-}
 
 
 def draw(outcomes: Mapping[str, IterationOutcome]) -> Figure:
     """Two panels for each scheme, on one axis of time and one scale of memory."""
-    figure = Figure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
+    figure = NotebookFigure(figsize=(11, 0.6 + 3.4 * len(outcomes)), dpi=110, layout="constrained")
     panels = np.atleast_1d(figure.subplots(2 * len(outcomes), 1, sharex=True, height_ratios=[1, 1.7] * len(outcomes)))
     length = max(outcome.time_ps for outcome in outcomes.values()) / PS_PER_MS or 1
     for number, (scheme, outcome) in enumerate(outcomes.items()):
@@ -85,7 +90,7 @@ def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, IterationO
 def _draw_streams(axes: Axes, scheme: str, outcome: IterationOutcome, length: float) -> None:
     bars: dict[str, list[tuple[float, float, int]]] = {}
     used = {record.stream for record in outcome.schedule.records}
-    rows = [stream for stream in STREAMS if stream != HOST or stream in used]
+    rows = [stream for stream in STREAMS if stream in ALWAYS_SHOWN or stream in used]
     for record in outcome.schedule.records:
         what = record.pass_ if record.stream == COMPUTE else record.stream
         bars.setdefault(what, []).append((record.start_ps, record.end_ps, rows.index(record.stream)))
@@ -138,10 +143,9 @@ def _draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
     handles: list[Patch | Line2D] = []
     for column, kind in enumerate(TENSOR_KINDS):
         top = base + held[:, column] / 2**30
-        label, colour = _KINDS[kind]
         if held[:, column].any():
-            axes.stairs(top, times / PS_PER_MS, baseline=base, fill=True, color=colour, linewidth=0)
-            handles.append(Patch(color=colour, label=label))
+            axes.stairs(top, times / PS_PER_MS, baseline=base, fill=True, color=COLOURS[kind], linewidth=0)
+            handles.append(Patch(color=COLOURS[kind], label=label_of(kind, outcome.network.recorded)))
         base = top
     if outcome.capacity is not None and outcome.capacity / 2**30 < 1.6 * base.max():
         axes.axhline(outcome.capacity / 2**30, color=_OPERATIONS["stall"], linewidth=1, linestyle="--")

@@ -1,6 +1,7 @@
 """An iteration's timeline in the Trace Event Format, which Perfetto (ui.perfetto.dev) and chrome://tracing open.
 
-One process per scheme; in it a thread for each stream, one for the stalls, and a counter of the memory held by kind.
+One process per scheme; in it a thread for each stream, one for the stalls, a counter of the memory held by kind, and a
+mark at its peak.
 Times in the file are microseconds, as the format asks; `args` has the picoseconds.
 """
 
@@ -12,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from buddysim.base.output import write_text
+from buddysim.plotting.memory_kinds import COUNTER, PEAK, label_of
 from buddysim.training.iteration.program import TENSOR_KINDS
-from buddysim.training.iteration.timeline import COMPUTE, HOST, STREAMS
+from buddysim.training.iteration.timeline import ALWAYS_SHOWN, COMPUTE, STREAMS
 from buddysim.training.outcome import IterationOutcome
 
 PS_PER_US = 10**6
@@ -44,20 +46,21 @@ def write_trace(path: str | os.PathLike[str], outcomes: Mapping[str, IterationOu
 
 
 def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[str, Any]]:
-    layers = outcome.network.layers
+    layers, tasks = outcome.network.layers, outcome.program.tasks
     title = f"{scheme}: {outcome.network.name}, batch {outcome.batch}, {outcome.machine.name}"
     yield {"ph": "M", "name": "process_name", "pid": pid, "args": {"name": title}}
     used = {record.stream for record in outcome.schedule.records}
-    threads = [*(stream for stream in STREAMS if stream != HOST or stream in used), _STALLS]
+    threads = [*(stream for stream in STREAMS if stream in ALWAYS_SHOWN or stream in used), _STALLS]
     for tid, thread in enumerate(threads):
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": thread}}
         yield {"ph": "M", "name": "thread_sort_index", "pid": pid, "tid": tid, "args": {"sort_index": tid}}
     for record in outcome.schedule.records:
         copies = record.stream != COMPUTE
         name = layers[record.layer].name
+        task = "" if record.task is None else tasks[record.task].name
         yield {
             "ph": "X",
-            "name": f"{record.stream} X of {name}" if copies else f"{name} {record.pass_}",
+            "name": (task or f"{record.stream} X of {name}") if copies else f"{name} {record.pass_}",
             "cat": record.stream if copies else record.pass_,
             "cname": "grey" if copies else _COLOURS[record.pass_],
             "pid": pid,
@@ -84,14 +87,34 @@ def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[
             "dur": stall.ps / PS_PER_US,
             "args": {"layer": stall.layer, "of": stall.copied_layer, "start_ps": stall.start_ps, "ps": stall.ps},
         }
+    yield from _memory(pid, outcome)
+
+
+def _memory(pid: int, outcome: IterationOutcome) -> Iterator[dict[str, Any]]:
+    """What is allocated in each step, by the kinds that occur, and a mark at the peak."""
     times, held = outcome.memory_over_time()
+    names = [label_of(kind, outcome.network.recorded) for kind in TENSOR_KINDS]
+    shown = [column for column in range(len(names)) if held[:, column].any()]
     for step, row in enumerate(held):
         yield {
             "ph": "C",
-            "name": "GPU memory, bytes",
+            "name": COUNTER,
             "pid": pid,
             "ts": int(times[step]) / PS_PER_US,
-            "args": {
-                kind.replace("_", " "): int(byte_count) for kind, byte_count in zip(TENSOR_KINDS, row, strict=True)
-            },
+            "args": {names[column]: int(row[column]) for column in shown},
         }
+    peak = outcome.peak_memory
+    yield {
+        "ph": "i",
+        "s": "p",
+        "name": PEAK,
+        "pid": pid,
+        "tid": 0,
+        "ts": peak.start_ps / PS_PER_US,
+        "args": {
+            "bytes": outcome.all_layers.usage.peak_bytes,
+            "phase": peak.phase,
+            "module": peak.module,
+            "operation": peak.operation,
+        },
+    }

@@ -10,8 +10,11 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.report.caveats import assumption_lines, assumption_parts, caveat_section
+from buddysim.report.fit_answer import AS_IS, fit_answer, in_use, is_lossy, makes_it_fit, shortfall_bytes
+from buddysim.report.memory_table import MAX_SCHEMES, memory_parts
 from buddysim.report.quantities import format_gib, format_significant, format_whole_percent
 from buddysim.report.recorded_network import format_options
+from buddysim.report.scheme_rows import SchemeRows, in_order, rows_of, simplicity
 from buddysim.report.screen import (
     NOT_APPLICABLE,
     Column,
@@ -21,6 +24,8 @@ from buddysim.report.screen import (
     make_printable,
     print_screen,
 )
+from buddysim.training.cost.operators.model import OPERATORS, PREDICTED
+from buddysim.training.result import RECORDED_MODEL
 from buddysim.training.schemes import UNCHANGED, family
 from buddysim.training.schemes.vdnn_dyn import FASTER_WITH_LESS
 
@@ -28,8 +33,8 @@ Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
 Cell = Callable[[Flat], str]
 
-#: With more schemes they stand by family, and reasons are one line each.
-_BY_FAMILY_FROM = 10
+#: Of so many schemes, sections with a line for each are shown only on request.
+_MANY_FROM = 10
 #: Decisions of more schemes than these are shown only on request.
 _MAX_WITH_DECISIONS = 3
 _NAMES_WIDTH = 27
@@ -51,8 +56,11 @@ def training_parts(
     beyond: Results | None = None,
     changed: Mapping[str, object] | None = None,
     *,
+    not_simulated: Mapping[str, str] | None = None,
     columns: Sequence[str] | None = None,
     keep_order: bool = False,
+    every_row: bool = False,
+    allow_lossy: bool = False,
     with_decisions: bool = False,
     with_assumptions: bool = False,
     answer: str = "",
@@ -66,24 +74,34 @@ def training_parts(
     batches : the largest batch of each scheme that fits, if these were searched; 0 for none
     beyond : of these schemes, the counters ``oom.*`` of one sample more, which does not fit
     changed : settings of the machine that are not those of its name
+    not_simulated : schemes without a result, and why
     columns : counters to show in place of the usual columns
-    keep_order : whether schemes keep the order of `results`
+    keep_order : whether schemes keep the order of `results`, a row each
+    every_row : whether each scheme has a row
+    allow_lossy : whether schemes that change the training's values may be first
     with_decisions : whether decisions are shown for any number of schemes
     with_assumptions : whether every assumption is listed
     answer : a line below the heading
     """
-    ordered = dict(results) if keep_order else _in_order(results)
-    parts: list[Part] = [*_heading(results, batches, changed or {}), *([answer] if answer else []), ""]
-    parts += [_counters(ordered, columns)] if columns else [_comparison(ordered, batches, keep_order)]
-    parts += _legend(ordered, columns)
-    has_limits = len(results) < _BY_FAMILY_FROM or with_decisions
+    names = list(results) if keep_order else in_order(results, allow_lossy)
+    ordered = {name: results[name] for name in names}
+    said = fit_answer(results, simplicity(results), allow_lossy) if batches is None else ""
+    parts: list[Part] = [*_heading(results, batches, changed or {}), *filter(None, (answer, said)), ""]
+    if columns:
+        parts += [_counters(ordered, columns), *_legend(ordered)]
+    else:
+        comparison = _Comparison(ordered, batches)
+        as_given = keep_order or every_row
+        selected = SchemeRows(tuple(names)) if as_given else rows_of(results, comparison.cells, allow_lossy)
+        named = {name: results[name] for shown in selected.shown for name in (shown, *selected.equal.get(shown, ()))}
+        parts += [comparison.table(selected), *_row_notes(selected, results), *_legend(named, with_time=True)]
+        parts += _not_simulated(not_simulated or {}, results)
+        parts += memory_parts(_with_memory(ordered)) if is_recorded(results) else []
+    in_detail = len(results) < _MANY_FROM or every_row
     sections = [
-        ("out of memory", _reasons(ordered)),
+        ("out of memory", _reasons(ordered) if in_detail else []),
         ("out of memory with one sample more", _next_batches(ordered, beyond or {})),
-        (
-            "limits of the schemes that fit",
-            _limits(ordered) if has_limits else [],
-        ),
+        ("limits of the schemes that fit", _limits(ordered) if in_detail or with_decisions else []),
         ("decisions", _decisions(ordered, with_decisions)),
     ]
     shown = [(title, rows) for title, rows in sections if rows]
@@ -91,7 +109,7 @@ def training_parts(
         table = ScreenTable([Column("", left=True, wrap_to=_NAMES_WIDTH), Column("", left=True, text=True)], rows)
         parts += [*([""] if not number else []), title, table]
     caveats = list(_caveats(results))
-    parts += caveat_section(caveats[:2] if len(results) >= _BY_FAMILY_FROM else caveats, len(assumption_lines(results)))
+    parts += caveat_section(caveats[:2] if len(results) >= _MANY_FROM else caveats, len(assumption_lines(results)))
     if with_assumptions:
         parts += assumption_parts(results)
     return [*parts, *(["", saved] if saved else [])]
@@ -107,13 +125,14 @@ def format_out_of_memory(result: Flat) -> str:
     return str(result["oom.message"])
 
 
-def _in_order(results: Results) -> Results:
-    """The schemes that fit, fastest first, then the others; many schemes by family."""
-    groups: dict[str, list[str]] = {}
-    for name in results:
-        groups.setdefault(_family(name) if len(results) >= _BY_FAMILY_FROM else "", []).append(name)
-    names = [name for group in groups.values() for name in sorted(group, key=lambda name: _rank(results[name]))]
-    return {name: results[name] for name in names}
+def _with_memory(ordered: Results) -> Results:
+    """The schemes whose memory is shown: of many, "as is" and the first one that makes it fit."""
+    if len(ordered) <= MAX_SCHEMES:
+        return ordered
+    plain = [name for name in AS_IS if name in ordered][:1]
+    best = [name for name, one in ordered.items() if makes_it_fit(one)][:1]
+    names = dict.fromkeys([*plain, *best] or [next(iter(ordered))])
+    return {name: ordered[name] for name in names}
 
 
 def _family(name: str) -> str:
@@ -123,18 +142,15 @@ def _family(name: str) -> str:
         return ""
 
 
-def _rank(result: Flat) -> tuple[bool, bool, float, float]:
-    performance = result["performance_vs_oracle"] or 0.0
-    return bool(result["nothing_to_do"]), not result["fits"], -performance, -float(result["time_ms"])
-
-
 def _heading(results: Results, batches: Mapping[str, int] | None, changed: Mapping[str, object]) -> Iterator[str]:
     first = next(iter(results.values()))
     run = first["provenance"]
     capacities = [result["memory.capacity_bytes"] for result in results.values() if result["memory.capacity_bytes"]]
     memory = f"{capacities[0] / 2**30:,.1f} GiB, " if capacities else ""
-    batch = f", batch {run['batch']}," if batches is None else ""
-    yield make_printable(f"{run['network']}{batch} on {run['machine']}  ({memory}link {run['link']} {_link_rate(run)})")
+    several = first.get("gpus", 1) > 1
+    batch = f", batch {run['batch']}{' a GPU' if several else ''}," if batches is None else ""
+    gpus = f"{first['gpus']} {run['machine']}" if several else run["machine"]
+    yield make_printable(f"{run['network']}{batch} on {gpus}  ({memory}link {run['link']} {_link_rate(run)})")
     if changed:
         yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in changed.items())}")
     if run.get("network_options"):
@@ -159,6 +175,12 @@ def _optimizer(result: Flat) -> str:
 
 
 def _layer_times(run: Flat) -> str:
+    if run["calibration"].startswith(OPERATORS) and "buddysim calibrate" in run["calibration"]:
+        return "times of operators fitted by buddysim calibrate"
+    if run["calibration"] == OPERATORS:
+        return "times of operators fitted to timings"
+    if run["calibration"].startswith(PREDICTED):
+        return f"times {run['calibration']}"
     library = re.sub(r"^cudnn(\d+)$", r"cuDNN \1", run["conv_library"])
     if "buddysim calibrate" in run["calibration"]:
         return f"layer times fitted by buddysim calibrate ({library})"
@@ -169,6 +191,14 @@ def _fits(result: Flat) -> str:
     if not result["memory.capacity_bytes"]:
         return NOT_APPLICABLE
     return "yes" if result["fits"] else "NO"
+
+
+def _shortfall(result: Flat) -> str:
+    """What is missing of a memory; of the host's, where the GPU's suffices."""
+    if result["fits"]:
+        return NOT_APPLICABLE
+    where = " (host)" if result["oom.memory"] == "host" else ""
+    return f"{format_gib(shortfall_bytes(result))}{where}"
 
 
 def _performance(result: Flat) -> str:
@@ -184,6 +214,14 @@ def _ms(*keys: str) -> Cell:
         if not total:
             return NOT_APPLICABLE
         return format_significant(total) if result["fits"] else f"({format_significant(total)})"
+
+    return text
+
+
+def _rate(key: str) -> Cell:
+    def text(result: Flat) -> str:
+        value = result.get(key)
+        return NOT_APPLICABLE if value is None or not result["fits"] else format_significant(value)
 
     return text
 
@@ -209,8 +247,10 @@ def _link_gib(result: Flat) -> str:
 
 _COLUMNS: Sequence[tuple[Column, Cell]] = (
     (Column("fits\n"), _fits),
+    (Column("short\nGiB"), _shortfall),
     (Column("performance\nvs oracle"), _performance),
     (Column("time\nms"), _ms("time_ms")),
+    (Column("tokens\nper s", priority=1), _rate("tokens_per_s")),
     (Column("stalls\nms"), _ms("stall_ms")),
     (Column("peak\nGiB"), _gib("memory.peak_bytes")),
     (Column("offload\nGiB", priority=1), _gib("offload.bytes")),
@@ -221,33 +261,63 @@ _COLUMNS: Sequence[tuple[Column, Cell]] = (
 )
 
 
-def _comparison(results: Results, batches: Mapping[str, int] | None, keep_order: bool) -> ScreenTable:
-    """A row for each scheme; columns without any number are left out."""
-    cells = {
-        name: [cell(result) for _, cell in _COLUMNS] for name, result in results.items() if not result["nothing_to_do"]
-    }
-    used = [n for n in range(len(_COLUMNS)) if any(row[n] != NOT_APPLICABLE for row in cells.values())]
-    rows: list[Sequence[str]] = []
-    previous = None
-    for name in results:
-        if len(results) >= _BY_FAMILY_FROM and not keep_order and previous not in (None, _family(name)):
-            rows.append(())
-        previous = _family(name)
-        batch = [_batch(results[name], batches[name])] if batches is not None else []
-        if results[name]["nothing_to_do"]:
-            rows.append((name, Spanning(results[name]["nothing_to_do"])))
-        else:
-            rows.append((name, *batch, *(cells[name][n] for n in used)))
-    batch_column = [Column("batch\nsamples")] if batches is not None else []
-    own = [replace(_COLUMNS[n][0], heading=_heading_of(_COLUMNS[n][0], results)) for n in used]
-    columns = [Column("scheme", left=True, min_width=13), *batch_column, *own]
-    return ScreenTable(columns, rows)
+class _Comparison:
+    """The table of schemes: a row for each, without the columns that have no number."""
+
+    def __init__(self, results: Results, batches: Mapping[str, int] | None) -> None:
+        active = {name: one for name, one in results.items() if not one["nothing_to_do"]}
+        every = {name: [cell(one) for _, cell in _COLUMNS] for name, one in active.items()}
+        self._used = [n for n in range(len(_COLUMNS)) if any(row[n] != NOT_APPLICABLE for row in every.values())]
+        self._cells = {name: [row[n] for n in self._used] for name, row in every.items()}
+        self._results, self._batches = results, batches
+
+    def cells(self, name: str) -> list[str]:
+        """What a scheme's row shows next to its name."""
+        if self._results[name]["nothing_to_do"]:
+            return [Spanning(self._results[name]["nothing_to_do"])]
+        batch = [] if self._batches is None else [_batch(self._results[name], self._batches[name])]
+        return [*batch, *self._cells[name]]
+
+    def table(self, rows: SchemeRows) -> ScreenTable:
+        """The rows of some schemes."""
+        batch = [] if self._batches is None else [Column("batch\nsamples")]
+        own = [replace(_COLUMNS[n][0], heading=_heading_of(_COLUMNS[n][0], self._results)) for n in self._used]
+        columns = [Column("scheme", left=True, min_width=13), *batch, *own]
+        return ScreenTable(columns, [(_marked(name, self._results[name]), *self.cells(name)) for name in rows.shown])
+
+
+def _marked(name: str, result: Flat) -> str:
+    return f"{name} *" if is_lossy(result) else name
+
+
+def _row_notes(rows: SchemeRows, results: Results) -> Iterator[str]:
+    """What stands for the schemes without a row of their own."""
+    for name, others in rows.equal.items():
+        yield f"as {name}: {_join_names(others, results)}"
+    if rows.idle:
+        yield f"nothing to do on this network (why: --all): {_join_names(rows.idle, results)}"
+    fitting = sum(bool(results[name]["fits"]) for name in rows.left_out)
+    failing = len(rows.left_out) - fitting
+    texts = [f"{fitting} more that fit"] * bool(fitting) + [f"{failing} more that do not fit"] * bool(failing)
+    if texts:
+        yield f"not shown: {', '.join(texts)} (--all)"
+
+
+def _not_simulated(reasons: Mapping[str, str], results: Results) -> Iterator[str]:
+    """A line for each reason for which schemes have no result, with their names."""
+    for reason in dict.fromkeys(reasons.values()):
+        names = [name for name, its in reasons.items() if its == reason]
+        yield f"{reason}: {_join_names(names, {**results, **{key: {} for key in reasons}})}"
 
 
 def _heading_of(column: Column, results: Results) -> str:
     """A column's heading; what others are measured with is `eager` where the network is recorded."""
-    recorded = any(result["provenance"].get("network_options") for result in results.values())
-    return column.heading.replace("vs oracle", "vs eager") if recorded else column.heading
+    return column.heading.replace("vs oracle", "vs eager") if is_recorded(results) else column.heading
+
+
+def is_recorded(results: Results) -> bool:
+    """Whether the network is one of today's, recorded operation by operation."""
+    return any(result["provenance"].get("network_options") for result in results.values())
 
 
 def _batch(result: Flat, batch: int) -> str:
@@ -297,11 +367,12 @@ def counter_columns(results: Results) -> list[str]:
     return [key for key, value in first.items() if not isinstance(value, (dict, list))]
 
 
-def _legend(results: Results, columns: Sequence[str] | None) -> Iterator[str]:
+def _legend(results: Results, with_time: bool = False) -> Iterator[str]:
+    """What signs in the table mean, and what lossy schemes do to the accuracy."""
     texts = []
     if any(not result["memory.capacity_bytes"] for result in results.values()):
         texts.append("oracle: unlimited GPU memory.")
-    if not columns and any(not result["fits"] for result in results.values()):
+    if with_time and any(not result["fits"] for result in results.values()):
         texts.append("( ): what it would be with enough memory.")
     if texts:
         yield " ".join(texts)
@@ -317,7 +388,7 @@ def _legend(results: Results, columns: Sequence[str] | None) -> Iterator[str]:
     if lossy:
         texts = [f"{', '.join(names)} {points.removesuffix(_SMALL_NETWORK)}" for points, names in lossy.items()]
         where = "; measured on a small CNN, Fashion-MNIST" if any(_SMALL_NETWORK in points for points in lossy) else ""
-        yield f"accuracy: {'; '.join(texts)}{where}"
+        yield f"* lossy, accuracy: {'; '.join(texts)}{where}"
 
 
 def _join_names(names: Sequence[str], results: Results) -> str:
@@ -351,7 +422,7 @@ def _reasons(results: Results) -> list[Sequence[str]]:
         for name, result in results.items()
         if not (result["fits"] or result["nothing_to_do"])
     }
-    if len(results) < _BY_FAMILY_FROM:
+    if len(results) < _MANY_FROM:
         return _grouped(reasons, results)
     short = {name: reason.partition(", largest free block")[0] for name, reason in reasons.items()}
     return _grouped(_with_ranges(short), results)
@@ -388,12 +459,17 @@ def _limits(results: Results) -> list[Sequence[str]]:
 def _fullness(result: Flat) -> str:
     texts = []
     if result["memory.capacity_bytes"]:
-        texts.append((result["memory.peak_bytes"] / result["memory.capacity_bytes"], "GPU memory", ""))
+        held = in_use(result) if result["provenance"].get("network_options") else result["memory.peak_bytes"]
+        texts.append((held / result["memory.capacity_bytes"], "GPU memory", ""))
     pinned, capacity = result["host.peak_pinned_bytes"], result["host.pinned_capacity_bytes"]
     if pinned and capacity:
         texts.append((pinned / capacity, "pinned host memory", f" of {capacity / 2**30:,.0f} GiB"))
     ordered = sorted(texts, key=lambda text: -text[0])
-    return ", ".join(f"{memory} {format_whole_percent(fraction)}{of}" for fraction, memory, of in ordered)
+    shown = [f"{memory} {format_whole_percent(fraction)}{of}" for fraction, memory, of in ordered]
+    others = sum(result.get(f"stall.{cause}_ms", 0) for cause in ("gather", "reduce", "contention"))
+    if others:
+        shown.append(f"other GPUs take {format_whole_percent(others / result['time_ms'])} of the time")
+    return ", ".join(shown)
 
 
 def _decisions(results: Results, requested: bool) -> list[Sequence[str]]:
@@ -426,9 +502,15 @@ def _decision_text(decisions: Sequence[str]) -> str:
 def _caveats(results: Results) -> Iterator[str]:
     """Caveats of a training, the most important first."""
     run = next(iter(results.values()))["provenance"]
-    if not run["calibrated"]:
+    if run["calibration"].startswith((OPERATORS, PREDICTED)):
+        yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
+    elif not run["calibrated"]:
         yield f"Layer times of this GPU are {run['calibration'].removesuffix('.')}."
-    yield "Layers run one after the other; input copy and framework time are left out."
+        yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
+    if run["assumptions"]["model"] == RECORDED_MODEL:
+        yield "Kernels wait for the host's launches; the copy of the input is left out."
+    else:
+        yield "Layers run one after the other; input copy and framework time are left out."
     if "8 MiB of workspace" in run["calibration"]:
         yield (
             "cuDNN 4 timings had at most 8 MiB of workspace and no FFT; the times of the other algorithms are derived "

@@ -15,6 +15,7 @@ TITLES = {
     "accelsim": "Accel-Sim",
     "dram": "Device memory: DRAMsim3",
     "hardware": "Real GPUs: curves and kernels",
+    "llm": "Memory of training language models",
     "unified-memory": "Unified Memory on a GTX 1080 Ti",
 }
 """Title of each page; of other pages, their name."""

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.sweep import memory_grants
-from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, run_point
+from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, failure, run_point
 from buddysim.sweep.runner import PointTask
 
 #: A scheduler that doesn't answer within this is reported.
@@ -117,7 +118,7 @@ class Cluster:
             self._counted_s = time.monotonic()
             try:
                 n_threads = sum(self._client.nthreads().values())
-            except (OSError, TimeoutError):
+            except (OSError, TimeoutError, RuntimeError):  # RuntimeError: the client has closed its connections
                 n_threads = 0
             if n_threads:
                 self._slots, self._lost_s = n_threads, 0.0
@@ -135,10 +136,13 @@ class Cluster:
         """Start a point, if possible on a worker on which it has not failed."""
         where = self._others(task)
         self._submitted += 1
-        future = self._client.submit(
-            run_remotely, dict(spec), self._folder, task.grant_bytes,
-            key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
-        )  # fmt: skip
+        try:
+            future = self._client.submit(
+                run_remotely, dict(spec), self._folder, task.grant_bytes,
+                key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
+            )  # fmt: skip
+        except (OSError, TimeoutError, RuntimeError):
+            raise self._scheduler_is_gone() from None
         self._futures[task.key] = future
         future.add_done_callback(lambda done: self._ended.put((task, done)))
 
@@ -202,9 +206,12 @@ class Cluster:
             return
         self._lost_s = self._lost_s or time.monotonic()
         if self._client.status in ("closed", "closing") or time.monotonic() - self._lost_s > _LOST_S:
-            raise BuddysimError(
-                f"{self.text}: the scheduler is gone; what is done is in the store, and the same command goes on"
-            )
+            raise self._scheduler_is_gone()
+
+    def _scheduler_is_gone(self) -> BuddysimError:
+        return BuddysimError(
+            f"{self.text}: the scheduler is gone; what is done is in the store, and the same command goes on"
+        )
 
 
 def _made(make: Callable[[], Any], text: str) -> Any:
@@ -235,13 +242,17 @@ def local_cluster(workers: int) -> Any:
 
 def run_remotely(spec: Mapping[str, Any], folder: str, grant_bytes: int | None) -> Outcome:
     """`run_point` on a worker; what it waits for is said to the command."""
-    from distributed import get_worker
 
-    worker = get_worker()
-    memory_grants.keep_freed_memory()
-    if grant_bytes is None:  # on other machines each worker has a limit of its own
-        grant_bytes = worker.memory_manager.memory_limit or None
-    return run_point(spec, folder, grant_bytes, lambda text: worker.log_event(WAITING_TOPIC, text))
+    def run() -> Outcome:
+        from distributed import get_worker
+
+        worker = get_worker()
+        memory_grants.keep_freed_memory()
+        # On other machines each worker has a limit of its own.
+        grant = grant_bytes if grant_bytes is not None else worker.memory_manager.memory_limit or None
+        return run_point(spec, folder, grant, lambda text: worker.log_event(WAITING_TOPIC, text))
+
+    return inside(run, lambda error: {"key": spec["key"], **failure(error, grant_bytes)})
 
 
 def worker_name() -> str:

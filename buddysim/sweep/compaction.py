@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import io
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.rows import read_parquet, rows_table
-from buddysim.sweep.stored_result import DamagedResultError, body_of, key_of_row
+from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, key_of_row
 
 if TYPE_CHECKING:
     from buddysim.sweep.store import Store
@@ -25,25 +25,45 @@ if TYPE_CHECKING:
 VISIBLE_AFTER_S = 120.0
 _MAX_RESULTS = 20_000
 RECORD = "record"
+_REMOVE = "remove it to simulate again"
 
 
 def names(part: Path) -> dict[str, int]:
     """Positions of the results of a part, by name."""
-    column = _read(part, ["key"]).column("key").to_pylist()
+    column = read_part(part, {"key": str})["key"]
     return {name: position for position, name in enumerate(column)}
 
 
 def content(part: Path, position: int) -> bytes:
     """The bytes of the single file of a result."""
-    return bytes(_records(str(part))[position].as_py())
+    record = _records(str(part))[position].as_py()
+    if not isinstance(record, bytes):
+        raise BuddysimError(f"{part}: damaged: {RECORD}: expected bytes: {_REMOVE}")
+    return record
 
 
 @lru_cache(8)
 def _records(part: str) -> Any:
-    return _read(Path(part), [RECORD]).column(RECORD)
+    return _table(Path(part), [RECORD]).column(RECORD)
 
 
-def _read(part: Path, columns: list[str]) -> Any:
+def read_part(part: Path, columns: Mapping[str, type]) -> dict[str, list[Any]]:
+    """Return the values of some columns of a part, each value of its column's type.
+
+    Raises
+    ------
+    BuddysimError
+        a damaged part, one without such a column, or with values of another type
+    """
+    table = _table(part, [*columns])
+    values = {name: table.column(name).to_pylist() for name in columns}
+    for name, kind in columns.items():
+        if not all(type(value) is kind for value in values[name]):
+            raise BuddysimError(f"{part}: damaged: {name}: expected values of type {kind.__name__}: {_REMOVE}")
+    return values
+
+
+def _table(part: Path, columns: list[str]) -> Any:
     try:
         return read_parquet(part, columns)
     except ImportError:
@@ -51,7 +71,7 @@ def _read(part: Path, columns: list[str]) -> Any:
             f"{part.parent}: compacted results need pyarrow, which is not installed: pip install 'buddysim[sweep]'"
         ) from None
     except (OSError, ValueError) as error:
-        raise BuddysimError(f"{part}: damaged: {' '.join(str(error).split())}: remove it to simulate again") from None
+        raise BuddysimError(f"{part}: damaged: {' '.join(str(error).split())}: {_REMOVE}") from None
 
 
 def compact(store: Store, visible_after_s: float = VISIBLE_AFTER_S) -> tuple[int, int]:
@@ -79,8 +99,8 @@ def _remove_held(store: Store, visible_after_s: float) -> int:
         path = store.parts / part
         if time.time() - path.stat().st_mtime < visible_after_s:
             continue
-        records = _read(path, ["key", RECORD])
-        for name, record in zip(records.column("key").to_pylist(), records.column(RECORD).to_pylist(), strict=True):
+        held = read_part(path, {"key": str, RECORD: bytes})
+        for name, record in zip(held["key"], held[RECORD], strict=True):
             if store.path_of(name).exists() and _is_whole(record):
                 store.remove(name)
                 removed += 1
@@ -90,7 +110,7 @@ def _remove_held(store: Store, visible_after_s: float) -> int:
 def _is_whole(record: bytes) -> bool:
     try:
         body_of(record)
-    except DamagedResultError:
+    except (DamagedResultError, NewerResultError):
         return False
     return True
 
@@ -120,5 +140,5 @@ def _whole(store: Store, keys: Iterable[str]) -> Iterator[tuple[bytes, bytes]]:
             row = body_of(record).split(b"\n", 1)[0]
             key_of_row(row)
             yield row, record
-        except (FileNotFoundError, DamagedResultError):
+        except (FileNotFoundError, DamagedResultError, NewerResultError):
             continue

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import socket
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from buddysim.base.boundary import ending, inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.result import peak_rss_bytes
 from buddysim.sweep import memory_grants
@@ -42,7 +42,8 @@ def run_point(
     """
     began = time.perf_counter()
     outcome: Outcome = {"key": spec["key"], "worker": f"{socket.gethostname()}:{os.getpid()}", "seconds": 0.0}
-    try:
+
+    def run() -> Outcome:
         point = from_spec(spec)
         if point.key != spec["key"]:
             raise BuddysimError("what it reads has changed since the sweep began")
@@ -54,14 +55,18 @@ def run_point(
         record = make_record(point, result, outcome["seconds"], peak_rss_bytes())
         outcome["bytes"] = Store(Path(folder)).put(record, waiting=waiting)
         outcome["peak_rss_bytes"] = record.measured["peak_rss_bytes"]
-    except BuddysimError as error:
-        outcome |= {"why": REFUSED, "reason": str(error)}
-    except MemoryError as error:
-        limit = "" if grant_bytes is None else f" with {grant_bytes / 2**20:,.0f} MiB for it"
-        outcome |= {"why": MEMORY, "reason": f"out of memory{limit}{f': {error}' if str(error) else ''}"}
-    except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        text = " ".join(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})".split())
-        outcome |= {"why": BUG, "reason": text}
+        return {}
+
+    outcome |= inside(run, lambda error: failure(error, grant_bytes))
     outcome["busy_s"] = time.perf_counter() - began
     return outcome
+
+
+def failure(error: BaseException, grant_bytes: int | None) -> Outcome:
+    """Return `why` and `reason` of a point that an error ended."""
+    if isinstance(error, BuddysimError):
+        return {"why": REFUSED, "reason": str(error)}
+    if isinstance(error, MemoryError):
+        limit = "" if grant_bytes is None else f" with {grant_bytes / 2**20:,.0f} MiB for it"
+        return {"why": MEMORY, "reason": f"out of memory{limit}{f': {error}' if str(error) else ''}"}
+    return {"why": BUG, "reason": ending(error).line.removeprefix("error: ")}

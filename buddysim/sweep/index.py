@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.cache import cache_subfolder
 from buddysim.sweep.rows import read_parquet, rows_table
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, key_of_row
 
@@ -35,11 +36,6 @@ def installed() -> bool:
     return find_spec("pyarrow") is not None and find_spec("duckdb") is not None
 
 
-def cache_folder() -> Path:
-    """Return the folder of indexes: in ``XDG_CACHE_HOME``, else in ``~/.cache``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim" / "index"
-
-
 class Index:
     """The index of a store.
 
@@ -52,7 +48,7 @@ class Index:
     def __init__(self, store: Store, folder: Path | None = None) -> None:
         self.store = store
         key = hashlib.sha256(os.fsencode(store.folder.resolve())).hexdigest()[:24]
-        self.folder = folder or cache_folder() / f"{VERSION}-{key}"
+        self.folder = folder or cache_subfolder(f"index/{VERSION}-{key}")
         self._names: set[str] = set()
 
     def refresh(self) -> Index:

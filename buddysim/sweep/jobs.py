@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
@@ -16,6 +18,8 @@ LARGEST_FILE = 2**16
 _KEYS = ("system", "jobs", "workers", "memory", "walltime", "queue", "account", "log_folder", "interface", "prologue",
          "directives", "local_folder")  # fmt: skip
 _REQUIRED = ("jobs", "memory")
+_LOOPBACK = "127.0.0.1"
+_LOGS = {"-e": "err", "-o": "out"}
 SYSTEMS = ("slurm", "local")
 
 
@@ -32,7 +36,8 @@ class Jobs:
     walltime : time limit of each job, ``"02:00:00"``
     queue, account : names in the batch system; None: its default
     log_folder : folder of the jobs' output; None: the working folder
-    interface : network interface of the workers, such as ``"ib0"``
+    interface : network interface on which the scheduler and the workers listen, such as ``"ib0"``; None, of ``local``
+        alone: this computer's own
     prologue : shell lines before the workers start: modules, an environment
     directives : further directives of the batch system, such as ``"--exclusive"``
     local_folder : folder of the worker's own files; None: Dask's default
@@ -75,6 +80,9 @@ def read_jobs(path: str | os.PathLike[str]) -> Jobs:
             raise BuddysimError(f"{where}: {key} is missing")
     for key, value in content.items():
         _check(where, key, value)
+    if content.get("system", "slurm") == "slurm" and "interface" not in content:
+        raise BuddysimError(f"{where}: interface is missing: expected the network of the jobs alone, such as ib0: "
+                            "whoever reaches the scheduler runs code as you")  # fmt: skip
     for key in ("prologue", "directives"):
         if key in content:
             content[key] = tuple(content[key])
@@ -97,6 +105,8 @@ def _check(where: str, key: str, value: Any) -> None:
 
 def job_cluster(jobs: Jobs) -> Any:
     """Submit the jobs and return their Dask cluster, with which they end."""
+    if jobs.log_folder is not None:
+        Path(jobs.log_folder).mkdir(parents=True, exist_ok=True)
     cluster = make_cluster(jobs)
     cluster.scale(jobs=jobs.jobs)
     return cluster
@@ -115,12 +125,22 @@ def make_cluster(jobs: Jobs) -> Any:
         "job_script_prologue": list(jobs.prologue),
         "worker_extra_args": ["--preload", "buddysim.sweep.worker"],
     }
-    options |= _without_none({"interface": jobs.interface, "log_directory": jobs.log_folder})
+    # Without an interface, Dask listens on all of them, and the dashboard always does.
+    listens = {"host": _LOOPBACK} if jobs.interface is None else {"interface": jobs.interface}
+    options["scheduler_options"] = {"dashboard_address": f"{_LOOPBACK}:0", **listens}
+    options |= _without_none({"interface": jobs.interface})
     options |= _without_none({"local_directory": jobs.local_folder})
     if jobs.system == "local":
-        return LocalCluster(**options)
+        return LocalCluster(**options, **_without_none({"log_directory": jobs.log_folder}))
     options |= _without_none({"queue": jobs.queue, "account": jobs.account, "walltime": jobs.walltime})
-    return dask_jobqueue.SLURMCluster(job_extra_directives=list(jobs.directives), **options)
+    return dask_jobqueue.SLURMCluster(job_extra_directives=[*jobs.directives, *_log_directives(jobs)], **options)
+
+
+def _log_directives(jobs: Jobs) -> list[str]:
+    """Where Slurm writes the jobs' output, quoted: dask-jobqueue's own directives end at a blank."""
+    if jobs.log_folder is None:
+        return []
+    return [f"{option} {shlex.quote(f'{jobs.log_folder}/dask-worker-%J.{end}')}" for option, end in _LOGS.items()]
 
 
 def _without_none(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from buddysim.sweep.compaction import read_part
 from buddysim.sweep.engines import NAMES, find
-from buddysim.sweep.rows import read_parquet
 from buddysim.sweep.store import Store
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, row_of
 
@@ -43,7 +43,8 @@ def find_old(store: Store) -> dict[str, list[Path]]:
 
 def _only_old(store: Store, part: str, versions: dict[str, int]) -> str:
     """Why a part can go: all of its results are of older versions; else nothing."""
-    rows = read_parquet(store.parts / part, ["engine", "model_version"]).to_pylist()
-    if all(row["model_version"] < versions.get(row["engine"], 0) for row in rows):
+    columns = read_part(store.parts / part, {"engine": str, "model_version": int})
+    rows = zip(columns["engine"], columns["model_version"], strict=True)
+    if all(version < versions.get(engine, 0) for engine, version in rows):
         return "compacted results of older model versions"
     return ""

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from pydantic import Field
+
 from buddysim.base import plugins
 from buddysim.base.dotted import flat, unknown_key
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.schema import Schema, checked
 from buddysim.sweep.axis import Value
 from buddysim.sweep.engine_protocol import SweepEngine
 from buddysim.sweep.engines import NAMES, find
@@ -186,6 +189,26 @@ def _pick(indices: list[int]) -> Pick:
     return itemgetter(*indices) if indices else lambda values: ()
 
 
+class StudyTables(Schema):
+    """The tables of a study file; the values in them are checked by the engine's axes."""
+
+    engine: str | None = None
+    title: str | None = None
+    set: dict[str, Any] | None = None
+    grid: dict[str, Any] | None = None
+    zip: list[dict[str, Any]] | None = None
+    listed: list[dict[str, Any]] | None = Field(None, alias="list")
+    exclude: list[dict[str, Any]] | None = None
+    baseline: dict[str, Any] | None = None
+    plugins: list[str] | None = None
+
+
+def _with_lists(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A single table where several may be is a list of one."""
+    several = ("zip", "list", "exclude")
+    return {k: [dict(v)] if k in several and isinstance(v, Mapping) else v for k, v in content.items()}
+
+
 class StudyReader:
     """Makes a study of nested tables (docs/reference/study-files.md).
 
@@ -195,7 +218,7 @@ class StudyReader:
     resolve : the path of a file that a value names
     """
 
-    TABLES = ("engine", "title", "set", "grid", "zip", "list", "exclude", "baseline", "plugins")
+    TABLES = tuple(field.alias or name for name, field in StudyTables.model_fields.items())
 
     def __init__(self, where: str, resolve: Any = None) -> None:
         self.where, self._resolve = where, resolve
@@ -212,12 +235,7 @@ class StudyReader:
         BuddysimError
             an unknown table or name, with the nearest; a wrong value; lists of a zip that differ in length
         """
-        for name in content:
-            if name not in self.TABLES:
-                raise BuddysimError(
-                    f"{self.where}: {shortened(name)}: expected one of {', '.join(self.TABLES)}"
-                    f"{hint(name, self.TABLES)}"
-                )
+        content = checked(StudyTables, _with_lists(content), self.where).model_dump(by_alias=True, exclude_unset=True)
         for file in content.get("plugins", []):
             plugins.load_plugin(self._path(file))
         study = Study(self._engine({**content, "changed": changed or {}}), str(content.get("title") or self.where))
@@ -264,17 +282,10 @@ class StudyReader:
         raise BuddysimError(f"{self.where}: nothing to simulate: expected a value of {subjects}")
 
     def _flat(self, content: Mapping[str, Any], table: str) -> dict[str, Any]:
-        content_of_table = content.get(table, {})
-        if not isinstance(content_of_table, Mapping):
-            raise BuddysimError(f"{self.where}: {table}: expected a table of names and values")
-        return dict(flat(content_of_table))
+        return dict(flat(content.get(table, {})))
 
     def _tables(self, content: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-        content_of_table = content.get(name, [])
-        tables = [content_of_table] if isinstance(content_of_table, Mapping) else content_of_table
-        if not isinstance(tables, Sequence) or not all(isinstance(table, Mapping) for table in tables):
-            raise BuddysimError(f"{self.where}: {name}: expected tables of names and values: [[{name}]]")
-        return [dict(flat(table)) for table in tables]
+        return [dict(flat(table)) for table in content.get(name, [])]
 
     def _list(self, name: str, values: Any) -> list[Any]:
         listed = values if isinstance(values, list | tuple) else [values]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any
+from typing import Any, NoReturn
 
+from buddysim.base.boundary import ending, inside
 from buddysim.base.result import software
 from buddysim.replay import schemes
 from buddysim.sweep import cluster  # noqa: F401 - what the scheduler sends refers to it
@@ -16,8 +17,16 @@ from buddysim.sweep.stored_result import sources_checksum
 def dask_setup(worker: Any) -> None:
     """Loads all that points need, so that none waits for it, and leaves the terminal's process group.
 
-    Ctrl-C is for the command, which then ends its workers.
+    Ctrl-C is for the command, which then ends its workers. A worker that can't load its modules ends with one line.
     """
+    inside(_load_all, _end_worker)
+
+
+def _end_worker(error: BaseException) -> NoReturn:
+    os._exit(ending(error).tell())  # Dask would print a traceback and go on
+
+
+def _load_all() -> None:
     for name in NAMES:
         find(name)
         sources_checksum(name)

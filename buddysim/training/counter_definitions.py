@@ -18,6 +18,15 @@ _AT_PEAK: Final = "at the time of peak memory"
 
 _TIME = {
     "time_ms": (_MS, "Time of one iteration, forward and backward."),
+    "time_min_ms": (
+        _MS,
+        "`time_ms` times the 5 % quantile of measured over predicted time, of rows never fitted of the same kind of "
+        "prediction.",
+    ),
+    "time_max_ms": (_MS, "The same with the 95 % quantile."),
+    "gpus": ("count", "GPUs that train together, each on samples of its own."),
+    "samples_per_s": ("1/s", "Samples of all GPUs and micro-steps divided by iteration time."),
+    "tokens_per_s": ("1/s", "The same in tokens; null for a network without sequences."),
     "performance_vs_oracle": ("fraction", "Oracle time divided by iteration time, 1 at best; null if it does not fit."),
     "oracle_ms": (
         _MS,
@@ -33,6 +42,10 @@ _TIME = {
     "stall.prefetch_ms": (_MS, "Stall time at the end of backward steps until an overlapping prefetch ends."),
     "stall.host_codec_ms": (_MS, "Stall time until the host has compressed or decompressed a feature map."),
     "stall.exposed_copy_ms": (_MS, "Stall time during copies that nothing overlaps."),
+    "stall.gather_ms": (_MS, "Stall time until weights are gathered from other GPUs."),
+    "stall.reduce_ms": (_MS, "Stall time until gradients are reduced over GPUs."),
+    "stall.contention_ms": (_MS, "Time by which kernels take longer next to gathers and reductions."),
+    "collectives_ms": (_MS, "Time of gathers and reductions, each alone on the link between GPUs."),
 }
 
 _FIT = {
@@ -54,6 +67,34 @@ _FIT = {
 _MEMORY = {
     "memory.capacity_bytes": (_BYTES, "GPU memory that `fits` is decided on; null for the oracle."),
     "memory.peak_bytes": (_BYTES, "Peak of the GPU memory allocated."),
+    "memory.peak_allocated_bytes": (
+        _BYTES,
+        "Peak of the blocks in use, rounded and with workspaces, as `torch.cuda.max_memory_allocated` says of recorded "
+        "steps; `memory.peak_bytes` otherwise.",
+    ),
+    "memory.by_kind": (
+        _BYTES,
+        f"Bytes of each kind of tensor {_AT_PEAK}, which add up to it, and in addition `library_workspace` (of "
+        "cuBLAS), `fragmentation` (reserved and not requested) and `context` (outside of the allocator).",
+    ),
+    "memory.saved_by_layer_kind": (
+        _BYTES,
+        f"Bytes saved for backward {_AT_PEAK} by kind of layer, the name of a module in its block; empty if the "
+        "iteration is not one of recorded operations.",
+    ),
+    "memory.saved_by_block": (
+        _BYTES,
+        f"Bytes saved for backward {_AT_PEAK} by block, and by module outside of blocks; empty if the iteration is not "
+        "one of recorded operations.",
+    ),
+    "memory.peak_start_ms": (_MS, "Start of the step that reaches peak memory, from the start of the iteration."),
+    "memory.peak_phase": ("text", "Pass that reaches peak memory, for example `forward`."),
+    "memory.peak_module": ("text", "Module or layer that reaches peak memory."),
+    "memory.peak_operation": (
+        "text",
+        "Operator that reaches peak memory, by PyTorch's name; null if the iteration is not one of recorded "
+        "operations.",
+    ),
     "memory.time_mean_bytes": (_BYTES, "Mean of the GPU memory allocated, weighted by time."),
     "memory.mean_over_steps_bytes": (_BYTES, "Mean of the GPU memory allocated over steps, each counted once."),
     "memory.baseline_bytes": (
@@ -64,7 +105,7 @@ _MEMORY = {
     "memory.weights_bytes": (_BYTES, f"Weights and biases {_AT_PEAK}."),
     "memory.feature_map_bytes": (
         _BYTES,
-        f"Feature maps, masks and other tensors saved for backward {_AT_PEAK}.",
+        f"Feature maps, masks and other tensors saved for backward {_AT_PEAK}; logits of recorded steps apart.",
     ),
     "memory.gradient_bytes": (_BYTES, f"Gradients of weights and of feature maps {_AT_PEAK}."),
     "memory.weight_gradient_bytes": (_BYTES, f"Gradients of weights {_AT_PEAK}."),
@@ -85,7 +126,11 @@ _MEMORY = {
         "ratio",
         "Gist's memory footprint ratio (MFR) to CNTK's baseline; null for other schemes.",
     ),
-    "memory.peak_reserved_bytes": (_BYTES, "High-water mark of the memory pool: peak memory plus fragmentation."),
+    "memory.peak_reserved_bytes": (
+        _BYTES,
+        "High-water mark of the memory pool: peak memory, fragmentation and workspaces; of recorded steps, what "
+        "PyTorch's caching allocator reserves over two iterations.",
+    ),
     "host.pinned_capacity_bytes": (
         _BYTES,
         "Host memory that may be pinned, `training.max_pinned_memory` of the machine.",
@@ -171,6 +216,7 @@ _PROVENANCE = {
     "provenance.precision": ("", "Number format that layers compute in: `fp32`, `tf32`, `fp16`, `bf16`."),
     "provenance.conv_library": ("", "Version of the CONV library."),
     "provenance.calibrated": ("", "Whether layer times on this GPU are fitted to measured timings."),
+    "provenance.time_error": ("", "Error of this kind of prediction, and the GPU that times are predicted from."),
     "provenance.calibration": ("", "Timings that layer times are fitted to, or `uncalibrated` and the reason."),
     "provenance.optimizer": ("", "Optimizer that updates the weights: `none`, `sgd`, `momentum`, `adam`."),
     "provenance.prefetch": ("", "Rule that decides when feature maps are prefetched."),
@@ -184,7 +230,8 @@ _PROVENANCE = {
 }
 
 LAWS = (
-    "`stall_ms` = `stall.offload_ms` + `stall.prefetch_ms` + `stall.host_codec_ms` + `stall.exposed_copy_ms`",
+    "`stall_ms` = `stall.offload_ms` + `stall.prefetch_ms` + `stall.host_codec_ms` + `stall.exposed_copy_ms` + "
+    "`stall.gather_ms` + `stall.reduce_ms` + `stall.contention_ms`",
     "`time_ms` = `compute_ms` + `stall_ms`",
     "`performance_vs_oracle` = `oracle_ms` / `time_ms`",
     "`memory.gradient_bytes` = `memory.weight_gradient_bytes` + `memory.gradient_map_bytes`",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.garbage import collection_paused
 from buddysim.base.signature import show_options
 from buddysim.training import schemes
 from buddysim.training.fit_check import allocate_tensors, capacity_bytes
@@ -15,7 +16,8 @@ from buddysim.training.iteration.build import build
 from buddysim.training.iteration.pinned import host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
-from buddysim.training.iteration.schedule import schedule
+from buddysim.training.iteration.schedule import IterationSchedule, schedule
+from buddysim.training.make_plan import make_plan
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import Baseline, IterationOutcome
@@ -66,8 +68,7 @@ def simulate_request(request: TrainingRequest, cost: CostModel | None = None) ->
     if cost.precision.name != precision:
         raise BuddysimError(f"precision {precision}: expected {cost.precision.name}, that of the layer times given")
     network = network.at(batch, options.optimizer or "none").with_element_bytes(cost.precision.element_bytes)
-    scheme = request.scheme or ""
-    plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
+    plan = make_plan(network, batch, machine, cost, request.scheme or "", options)
     return simulate_plan(network, batch, machine, cost, plan, options)
 
 
@@ -91,16 +92,27 @@ def simulate_plan(
     program: Program | None = None,
 ) -> IterationOutcome:  # fmt: skip
     """The iteration that a scheme planned; `program` is what `build` makes of the plan, where that is at hand."""
+    with collection_paused():
+        return _simulated_plan(network, batch, machine, cost, plan, options, program)
+
+
+def _simulated_plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: TrainingOptions,
+    program: Program | None,
+) -> IterationOutcome:  # fmt: skip
+    recorded = plan.recorded(network)
     if program is None:
-        program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
-    placement, failure = allocate_tensors(program, plan, machine, options)
+        program = build(recorded, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
+    placement, failure = allocate_tensors(program, plan, recorded, machine, options)
     timed = schedule(placement.program)
     if timed.time_ps > _LONGEST_PS:
         days = timed.time_ps / 86400e12
         raise BuddysimError(f"batch {batch}: an iteration takes {days:.0f} days: expected a smaller one")
     pinned, _ = host_pinned(placement.program)
+    if isinstance(network, RecordedNetwork) and plan.scheme == "eager" and placement.program is program:
+        _EAGER.setdefault(network, {})[id(cost)] = _baseline_of(program, timed)
     return IterationOutcome(
-        plan.scheme, network.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
+        plan.scheme, recorded.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
         capacity_bytes(plan, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
         _reference_bytes(network, batch, cost, plan, link_rate(machine, options.link)),
     )  # fmt: skip
@@ -122,21 +134,24 @@ def baseline(
         known = _EAGER.setdefault(network, {})
         if id(cost) not in known:
             plan = eager.plan(network, batch, machine, cost, "eager", options)
-            known[id(cost)] = _baseline_of(network, batch, machine, cost, options, plan)
+            known[id(cost)] = _simulated_baseline(network, batch, machine, cost, options, plan)
         return known[id(cost)]
     plan = network_wide.plan(network, batch, machine, cost, "baseline-p", options)
-    return _baseline_of(network, batch, machine, cost, options, plan)
+    return _simulated_baseline(network, batch, machine, cost, options, plan)
 
 
 #: Baselines of recorded networks, by cost model: making one takes as long as a simulation.
 _EAGER: WeakKeyDictionary[RecordedNetwork, dict[int, Baseline]] = WeakKeyDictionary()
 
 
-def _baseline_of(
+def _simulated_baseline(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, options: TrainingOptions, plan: Plan
 ) -> Baseline:
     program = build(network, batch, cost, plan, link_rate(machine, options.link), options.optimizer)
-    timed = schedule(program)
+    return _baseline_of(program, schedule(program))
+
+
+def _baseline_of(program: Program, timed: IterationSchedule) -> Baseline:
     features = [step.compute_ps for step in program.steps if step.part == "features"]
     return Baseline(
         timed.time_ps,

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 from buddysim.training import schemes
 from buddysim.training.iteration import memory_usage
+from buddysim.training.iteration.allocators import Allocator
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.memory_usage import FailedRequest, TensorAddresses
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
+from buddysim.training.iteration.recorded_allocator import RecordedAllocator
+from buddysim.training.make_plan import make_plan
+from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import OutOfMemory, layer_name
 from buddysim.training.schemes._links import link_rate
 
@@ -65,10 +69,7 @@ class FitChecks:
 
     def plan(self, batch: int) -> Plan:
         """The scheme's decisions for a batch."""
-        module = schemes.REGISTRY.find(self.scheme)
-        network = self.network_at(batch)
-        plan: Plan = module.plan(network, batch, self.machine, self.cost, self.scheme, self.options)
-        return plan
+        return make_plan(self.network_at(batch), batch, self.machine, self.cost, self.scheme, self.options)
 
     def network_at(self, batch: int) -> Network:
         """The network for a batch."""
@@ -89,43 +90,53 @@ class FitChecks:
     def out_of_memory(self, batch: int) -> OutOfMemory | None:
         """Why a batch doesn't fit; None where it does."""
         plan, program = self.planned(batch)
-        placement, failure = allocate_tensors(program, plan, self.machine, self.options)
+        network = plan.recorded(self.network_at(batch))
+        placement, failure = allocate_tensors(program, plan, network, self.machine, self.options)
         if failure is None:
             return None
-        peak = memory_usage.peak_bytes(placement.program, placement.groups)
+        peak = memory_usage.peak_bytes(placement.program, placement.groups) + placement.beside_tensors_bytes
         excess = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
-        return OutOfMemory(failure, layer_name(self.network_at(batch), failure.layer), excess)
+        return OutOfMemory(failure, layer_name(network, failure.layer), excess)
 
     def _planned(self, batch: int) -> tuple[Plan, Program]:
         """The scheme's decisions for a batch, and the iteration that they describe."""
         plan, link = self.plan(batch), link_rate(self.machine, self.options.link)
-        return plan, build(self.network_at(batch), batch, self.cost, plan, link, self.options.optimizer)
+        return plan, build(plan.recorded(self.network_at(batch)), batch, self.cost, plan, link, self.options.optimizer)
 
     def _tried(self, batch: int) -> FitCheck:
         plan, program = self.planned(batch)
         capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.max_pinned_bytes
         most = memory_usage.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
-        min_bytes = plan.allocator.min_bytes(program)
+        allocator = allocator_of(plan, plan.recorded(self.network_at(batch)), self.machine)
+        min_bytes = allocator.min_bytes(program)
         excess = min_bytes - most, pinned
         if any(tensor.kind == "workspace" for tensor in program.tensors):
-            min_bytes = plan.allocator.min_bytes(program, memory_usage.is_not_workspace)
+            min_bytes = allocator.min_bytes(program, memory_usage.is_not_workspace)
         fits = max(excess) <= 0
         if fits:
-            placement = plan.allocator.allocate(program, capacity, self.options.pool_policy)
+            placement = allocator.allocate(program, capacity, self.options.pool_policy)
             fits = not (placement.failure or host_failure(placement.program, bound))
         return FitCheck(fits, excess, (min_bytes - most, pinned))
 
 
 def allocate_tensors(
-    program: Program, plan: Plan, machine: TrainingMachine, options: TrainingOptions
+    program: Program, plan: Plan, network: Network, machine: TrainingMachine, options: TrainingOptions
 ) -> tuple[TensorAddresses, FailedRequest | None]:
     """The placement of an iteration, and why it doesn't fit; it is then the one on as much memory as it takes."""
-    placement = plan.allocator.allocate(program, capacity_bytes(plan, machine, options), options.pool_policy)
+    allocator = allocator_of(plan, network, machine)
+    placement = allocator.allocate(program, capacity_bytes(plan, machine, options), options.pool_policy)
     failure = placement.failure
     if failure:
-        placement = plan.allocator.allocate(program, None, options.pool_policy)
+        placement = allocator.allocate(program, None, options.pool_policy)
     return placement, failure or host_failure(placement.program, machine.max_pinned_bytes)
+
+
+def allocator_of(plan: Plan, network: Network, machine: TrainingMachine) -> Allocator:
+    """The allocator of a plan: of a recorded step, PyTorch's."""
+    if plan.as_recorded and isinstance(network, RecordedNetwork):
+        return RecordedAllocator.of(network, machine)
+    return plan.allocator
 
 
 def capacity_bytes(plan: Plan, machine: TrainingMachine, options: TrainingOptions) -> int | None:

@@ -16,6 +16,7 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import FORWARD_PART, Pass, Program, Step
 from buddysim.training.iteration.schedule import IterationSchedule
 from buddysim.training.networks.graph import Network
+from buddysim.training.peak_memory import PeakMemory, peak_memory
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -190,6 +191,11 @@ class IterationOutcome:
         """Time that the host works on feature maps."""
         return sum(task.duration_ps for task in self.program.tasks if task.stream == "host")
 
+    @property
+    def collectives_ps(self) -> int:
+        """Time of what GPUs gather and reduce together, each alone on their link."""
+        return sum(task.duration_ps for task in self.program.tasks if task.stream in ("gather", "reduce"))
+
     @cached_property
     def all_layers(self) -> LayerScope:
         """The whole network."""
@@ -211,6 +217,29 @@ class IterationOutcome:
             baseline_ps=baseline_ps,
             baseline=baseline,
         )
+
+    @cached_property
+    def peak_memory(self) -> PeakMemory:
+        """When the peak is reached and by what, and what is saved by then."""
+        return peak_memory(self)
+
+    @property
+    def peak_allocated_bytes(self) -> int:
+        """What `torch.cuda.max_memory_allocated` says: with rounding and workspaces, where the allocator has them."""
+        caching = self.placement.caching
+        return self.all_layers.usage.peak_bytes if caching is None else caching.peak_allocated_bytes
+
+    @property
+    def bytes_by_kind(self) -> dict[str, int]:
+        """Bytes at the peak by kind; tensors' add up to it, and with the others to what the GPU holds."""
+        usage, caching = self.all_layers.usage, self.placement.caching
+        workspaces = caching.workspace_bytes if caching else 0
+        return {
+            **{str(kind): byte_count for kind, byte_count in usage.at_peak.items()},
+            "library_workspace": workspaces,
+            "fragmentation": self.placement.high_water - usage.peak_bytes - workspaces,
+            "context": caching.outside_bytes if caching else 0,
+        }
 
     def memory_over_time(self, part: str | None = None) -> tuple[MemoryOverTime, MemoryOverTime]:
         """Start of each step (and end of the last one), in ps, and the bytes allocated in each step by kind."""
@@ -271,7 +300,8 @@ class IterationOutcome:
         """Why it doesn't fit; None where it does."""
         if self.failure is None:
             return None
-        excess = max(0, self.all_layers.usage.peak_bytes - (self.capacity or 0))
+        needed = self.all_layers.usage.peak_bytes + self.placement.beside_tensors_bytes
+        excess = max(0, needed - (self.capacity or 0))
         return OutOfMemory(self.failure, layer_name(self.network, self.failure.layer), excess)
 
     def failure_text(self) -> str:

@@ -169,7 +169,8 @@ class TrainingRequest:
         from buddysim.training.cost import CostModel
 
         options = self.options
-        return CostModel.load(self.load_machine(), options.conv_library, self.calibration, self.precision())
+        named = (options.conv_library, self.calibration, self.precision())
+        return CostModel.load(self.load_machine(), *named, channels_last=options.channels_last)
 
 
 def no_machine(network: str) -> BuddysimError:

@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, software
-from buddysim.training.iteration.optimizer import find_optimizer
+from buddysim.training.collectives.assumptions import collective_assumptions
+from buddysim.training.cost.time_error import time_error
+from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.optimizers import find_optimizer
 from buddysim.training.outcome import format_size
 from buddysim.training.schemes import accuracy
+from buddysim.training.step.assumptions import step_assumptions
+from buddysim.training.throughput import Throughput, per_second
 
 if TYPE_CHECKING:
+    from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
     from buddysim.training.outcome import IterationOutcome, LayerScope, OutOfMemory
 
@@ -26,6 +32,10 @@ _SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 MODEL = (
     "Layers run one after the other, the copy of the input batch and the framework's own overhead take no time: "
     "optimistic."
+)
+RECORDED_MODEL = (
+    "Operators of a stream run one after the other, each once the host has launched it. Host times are those of the "
+    "measured server CPUs; the copy of the input batch takes no time: errors of either sign."
 )
 #: The assumption about updates of the weights, without an optimizer and with one.
 UPDATES = (
@@ -72,8 +82,16 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
     whole, features = outcome.all_layers, outcome.feature_layers
     peak = whole.usage.at_peak
     stalls = outcome.stall_ps_by_cause()
+    reached = outcome.peak_memory
+    error = time_error(outcome.network, outcome.cost)
+    trained = Throughput.of(outcome.network.options, outcome.batch)
     return {
         "time_ms": _ms(whole.time_ps),
+        "time_min_ms": _ms(round(whole.time_ps * error.low)),
+        "time_max_ms": _ms(round(whole.time_ps * error.high)),
+        "gpus": trained.gpus,
+        "samples_per_s": per_second(trained.samples, whole.time_ps),
+        "tokens_per_s": per_second(trained.tokens, whole.time_ps),
         "performance_vs_oracle": whole.performance_vs_oracle if outcome.fits else None,
         "oracle_ms": _ms(whole.baseline_ps),
         "compute_ms": _ms(whole.compute_ps),
@@ -85,6 +103,14 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         **oom_counters(outcome.out_of_memory),
         "memory.capacity_bytes": outcome.capacity,
         **_usage(whole),
+        "memory.peak_allocated_bytes": outcome.peak_allocated_bytes,
+        "memory.by_kind": outcome.bytes_by_kind,
+        "memory.saved_by_layer_kind": reached.saved_by_layer_kind,
+        "memory.saved_by_block": reached.saved_by_block,
+        "memory.peak_start_ms": _ms(reached.start_ps),
+        "memory.peak_phase": reached.phase,
+        "memory.peak_module": reached.module,
+        "memory.peak_operation": reached.operation,
         "memory.weights_bytes": peak["weights"],
         "memory.feature_map_bytes": peak["feature_maps"],
         "memory.gradient_bytes": peak["weight_gradients"] + peak["gradient_maps"],
@@ -101,6 +127,7 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         "host.peak_pinned_bytes": outcome.pinned_bytes,
         "host.pinned_capacity_bytes": outcome.machine.max_pinned_bytes,
         "host.codec_ms": _ms(outcome.host_ps),
+        "collectives_ms": _ms(outcome.collectives_ps),
         "offload.bytes": outcome.offload_bytes,
         "prefetch.bytes": outcome.prefetch_bytes,
         "link.bytes": outcome.moved_bytes,
@@ -109,6 +136,9 @@ def _counters(outcome: IterationOutcome) -> dict[str, Any]:
         "stall.prefetch_ms": _ms(stalls.get("prefetch", 0)),
         "stall.host_codec_ms": _ms(stalls.get("host", 0)),
         "stall.exposed_copy_ms": _ms(stalls.get("on-demand", 0) + stalls.get("copy-out", 0)),
+        "stall.gather_ms": _ms(stalls.get("gather", 0)),
+        "stall.reduce_ms": _ms(stalls.get("reduce", 0)),
+        "stall.contention_ms": _ms(stalls.get("contention", 0)),
         "feature_layers.time_ms": _ms(features.time_ps),
         "feature_layers.performance_vs_oracle": features.performance_vs_oracle if outcome.fits else None,
         "feature_layers.oracle_ms": _ms(features.baseline_ps),
@@ -208,6 +238,9 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
     derived = {} if derived_times is None else {"derived_times": derived_times}
     pool = outcome.placement.pool_bytes
     smaller = pool is not None and outcome.capacity is not None and pool < outcome.capacity
+    recorded = isinstance(outcome.network, RecordedNetwork)
+    trained = Throughput.of(outcome.network.options, outcome.batch)
+    collectives = collective_assumptions(machine, trained.gpus)
     notes = [f"pool of {format_size(pool)}: a larger one would be fragmented"] if smaller and pool else []
     return {
         **software(),
@@ -226,15 +259,36 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "dram_bytes_per_s": machine.dram_bytes_per_s,
         "precision": cost.precision.name,
         "conv_library": cost.library,
-        "calibrated": cost.calibrated,
-        "calibration": cost.source if cost.calibrated else _uncalibrated(cost.source),
+        **_calibration(outcome.network, cost),
+        "time_error": time_error(outcome.network, cost).text,
         "optimizer": options.optimizer or "none",
         "prefetch": outcome.plan.prefetch,
         "pool_policy": options.pool_policy,
         "accuracy": accuracy(outcome.scheme),
         "decisions": [*outcome.plan.notes, *notes],
-        "assumptions": {**cost.assumptions, **derived, **outcome.plan.assumptions, **optimizer, "model": MODEL},
+        "assumptions": {
+            **cost.assumptions,
+            **derived,
+            **outcome.plan.assumptions,
+            **(step_assumptions(outcome.network.options, str(options.optimizer)) if recorded else optimizer),
+            **collectives,
+            "model": _model(outcome.network),
+        },
     }
+
+
+def _model(network: Network) -> str:
+    return RECORDED_MODEL if isinstance(network, RecordedNetwork) else MODEL
+
+
+def _calibration(network: Network, cost: CostModel) -> dict[str, Any]:
+    """Whether the GPU's own timings are behind its times, and which timings are."""
+    number_format = cost.precision.name
+    if isinstance(network, RecordedNetwork):
+        own = cost.operators.origin(number_format) == cost.machine.name
+        return {"calibrated": own, "calibration": cost.operators.source(number_format)}
+    by_operators = cost.calibrated or cost.described is not None
+    return {"calibrated": cost.calibrated, "calibration": cost.source if by_operators else _uncalibrated(cost.source)}
 
 
 def _uncalibrated(source: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from buddysim.training.schemes import UNCHANGED
+
 if TYPE_CHECKING:
     from buddysim.training.fit_check import Excess, FitChecks
     from buddysim.training.result import TrainingResult
@@ -76,10 +78,19 @@ def _last(excess: Callable[[int], Excess], low: int, high: int) -> int:
     return low
 
 
-def fastest_that_fits(results: Mapping[str, TrainingResult]) -> str | None:
-    """The scheme that fits and takes the least time, of equally fast ones the one with the lowest peak; None: none."""
+def fastest_that_fits(results: Mapping[str, TrainingResult], allow_lossy: bool = False) -> str | None:
+    """The scheme that fits and takes the least time, of equally fast ones the one with the lowest peak; None: none.
+
+    Parameters
+    ----------
+    allow_lossy : whether schemes count that change the training's values
+    """
     fitting = [
-        name for name, result in results.items() if result.counters["fits"] and result.counters["nothing_to_do"] is None
+        name
+        for name, result in results.items()
+        if result.counters["fits"]
+        and result.counters["nothing_to_do"] is None
+        and (allow_lossy or result.provenance["accuracy"] == UNCHANGED)
     ]
     ranks = {name: position for position, name in enumerate(results)}
     return min(

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from buddysim.base import plugins
+from buddysim.base.boundary import run_program
 from buddysim.base.errors import BuddysimError
 from buddysim.workloads.device import Device
 from buddysim.workloads.solver import SolutionCheck, Solver
@@ -59,4 +60,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_program(lambda: main(sys.argv[1:])))

@@ -167,18 +167,15 @@ def test_the_standard_output_is_written_through(tmp_path: Path, target: str, red
 
 
 WAITING = """
-import signal, sys, time
-from buddysim.base import signals
-from buddysim.base.output import Output, remove_parts
-from buddysim.cli import _ended
-def work(argv):
+import sys, time
+from buddysim.base.output import Output
+from buddysim.cli import _run_inside
+def work():
     with Output(sys.argv[1]) as output:
         output.part.write_text("half")
         print("ready", flush=True)
         time.sleep(60)
-with signals.unwinding():
-    code = _ended(work, None)
-sys.exit(code)
+sys.exit(_run_inside(work))
 """
 
 

@@ -157,6 +157,7 @@ OWN_DATA = {
     "validation/accelsim.py": "package data",
     "validation/comparison.py": "package data",
     "validation/dram.py": "package data",
+    "validation/memory/measured_rows.py": "package data",
     "validation/paging/um_data.py": "package data",
     "workloads/workload_comparison.py": "package data",
     "workloads/workload_table.py": "package data",

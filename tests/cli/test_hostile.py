@@ -55,6 +55,7 @@ READERS = {
     "operator-graph": ("networks", "show", "IN.json"),
     "result": ("plot", "overview", "IN.json", "-o", "OUT.svg"),
     "training-result": ("plot", "stalls", "IN.json", "-o", "OUT.svg"),
+    "timeline": ("plot", "memory", "IN.json", "-o", "OUT.svg"),
     "result-diff": ("diff", "IN.json", "IN.json"),
     "machine-diff": ("diff", "IN.toml", "p100-nvlink2"),
     "kernelslist": ("import", "accelsim", "IN", "-o", "OUT"),

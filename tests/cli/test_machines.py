@@ -123,11 +123,13 @@ def test_what_can_happen_to_any_command(
     assert run(capsys, "fail") == (code, "", message)
 
 
-def test_internal_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.unexpected
+def test_internal_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     failing = [("fail", command_that(ZeroDivisionError()))]
     monkeypatch.setattr(buddysim.cli.REGISTRY, "items", lambda: iter(failing))
-    with pytest.raises(ZeroDivisionError):
-        main(["fail"])
+    code, _, message = run(capsys, "fail")
+    assert code == 70
+    assert message.startswith("buddysim: unexpected: ZeroDivisionError; report saved in ")
 
 
 def test_a_closed_pipe_is_no_error() -> None:

@@ -10,7 +10,9 @@ import pytest
 
 import buddysim
 from buddysim.cli import main
-from buddysim.training import simulate
+from buddysim.cli.train import DEFAULT_SCHEMES_TODAY
+from buddysim.machine.training import TrainingMachine
+from buddysim.training import schemes, simulate
 from buddysim.training.networks.from_config import network_from_config
 
 CONFIG: dict[str, Any] = {
@@ -60,8 +62,23 @@ def test_the_screen_compares_with_eager(config: str, capsys: pytest.CaptureFixtu
     assert "optimizer adamw" in lines[2]
     assert "vs eager" in out
     rows = {line.split()[0] for line in lines if line and line.split()[1:2] == ["yes"]}
-    assert rows == {"eager", "activation-checkpointing", "vdnn-all-p", "save-on-cpu"}
+    assert rows == set(DEFAULT_SCHEMES_TODAY)
     assert max(map(len, lines)) <= 80
+
+
+def test_schemes_that_are_planned_by_layers_say_so_below_the_table(
+    config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where an option's operations belong to no layer; it is an error where no other scheme is simulated."""
+    command = ("train", config, *GPU, "--sequence", "64", "--fsdp", "2")
+    code, out, err = run(capsys, *command, "--scheme", "eager,vdnn-all-p,naive-swap")
+    assert (code, err) == (0, "")
+    assert "not simulated with fsdp: planned layer by layer: vdnn-all-p, naive-swap" in out.splitlines()
+    for names in ("vdnn-all-p", "vdnn-all-p,naive-swap"):
+        code, out, err = run(capsys, *command, "--scheme", names)
+        assert (code, out) == (2, "")
+        assert err.startswith(f"buddysim: error: {names.replace(',', ', ')}: not simulated with fsdp: planned layer")
+        assert len(err.splitlines()) == 1
 
 
 def test_json_has_the_parameters_and_every_saved_tensor(config: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,13 +150,15 @@ def test_options_are_axes_of_sweeps(config: str, tmp_path: Path) -> None:
 
 
 def test_the_largest_batch_is_found(config: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--set", "training.device_memory=64MiB", "--sequence", "64", "--scheme", "eager", "--max-batch"]
+    own = ["training.device_memory=64MiB", "training.context_memory=0B", "training.cublas_workspace=0B"]
+    arguments = ["--set", *own, "--sequence", "64", "--scheme", "eager", "--max-batch"]
     code, out, _ = run(capsys, "train", config, *GPU, *arguments, "--json", "-")
     assert code == 0
     batch = json.loads(out)["eager"]["provenance"]["batch"]
 
     def fits(batch: int) -> bool:
-        result = simulate(config, batch, "h100-sxm", sequence=64, memory_bytes=64 * 2**20)
+        machine = TrainingMachine.load("h100-sxm").with_overrides(dict(one.split("=") for one in own), "--set")
+        result = simulate(config, batch, machine, sequence=64)
         return bool(result.counters["fits"])
 
     assert batch > 1
@@ -154,7 +173,10 @@ def test_the_largest_batch_is_found(config: str, capsys: pytest.CaptureFixture[s
         ([*GPU, "--sequence", "513"], "sequence 513: expected at most 512"),
         ([*GPU, "--sequence", "0"], "sequence 0: expected 1 to"),
         ([*GPU, "--attention", "fast"], "attention 'fast': expected one of eager, efficient, flash"),
-        ([*GPU, "--recipe", "fp8"], "recipe 'fp8': expected one of fp32, amp-bf16, bf16"),
+        (
+            [*GPU, "--recipe", "fp8"],
+            "recipe 'fp8': unknown, expected one of fp32, tf32, amp-fp16,",
+        ),
         ([*GPU, "--loss", "chunked:0"], "loss 'chunked:0': expected whole, fused or chunked:N"),
         ([*GPU, "--precision", "bf16"], "precision bf16: tiny-llama has number formats of its own: expected a recipe"),
         ([*GPU, "--scheme", "baseline-p"], "scheme baseline-p: allocates the papers' networks: expected eager"),
@@ -227,3 +249,21 @@ def test_an_iteration_of_a_large_model_is_quick() -> None:
     tracemalloc.stop()
     assert spent < 8  # 0.3 s without tracing
     assert peak < 125 << 20
+
+
+@pytest.mark.slow
+def test_all_schemes_have_twelve_rows_or_one_each(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ("train", config, *GPU, "--batch", "2", "--sequence", "64", "--scheme", "all")
+    code, short, _ = run(capsys, *common)
+    assert code == 0
+    rows = short.partition("\nscheme ")[2].partition("\n\n")[0].splitlines()[1:]
+    shown = [line for line in rows if line.split()[1:2] in (["yes"], ["NO"], ["-"], ["*"])]
+    assert 0 < len(shown) <= 12
+    assert "fits as is, " in short
+    assert "nothing to do on this network (why: --all): " in short
+    code, long, _ = run(capsys, *common, "--all")
+    assert code == 0
+    for name in schemes.runnable_schemes((), recorded=True):
+        assert f"\n{name} " in long
+    assert "nothing to offload: no CONV layers" in long
+    assert "(--all)" not in long

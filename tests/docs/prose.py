@@ -16,17 +16,23 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: Pages that a program writes, with the test that compares them with what the program writes.
 GENERATED = {
+    "explanation/ideas-today": "tests/figures/test_ideas_today.py",
+    "validation/sharded-steps": "tests/training/sharding/test_measured_steps.py",
     "reference/cli": "tests/docs/test_reference.py",
     "reference/layer-kinds": "tests/docs/test_reference.py",
     "reference/machine-keys": "tests/docs/test_reference.py",
     "reference/python": "tests/docs/test_reference.py",
     "reference/replay-counters": "tests/docs/test_reference.py",
     "reference/training-counters": "tests/docs/test_reference.py",
+    "reference/training-schemes": "tests/docs/test_reference.py",
     "validation/accelsim": "tests/tools/test_validate_accelsim.py",
+    "validation/collectives": "tests/training/collectives/test_times.py",
     "validation/dram": "tests/validation/test_dram.py",
     "validation/buddy-paper": "tests/tools/test_validate_buddy.py",
     "validation/hardware": "tests/validation/test_kernel_counters.py",
     "validation/layer-times": "tests/tools/test_cost_errors.py",
+    "validation/operators": "tests/tools/test_operator_errors.py",
+    "validation/llm": "tests/validation/test_llm.py",
     "validation/training-papers": "tests/tools/test_validate_training.py",
     "validation/unified-memory": "tests/validation/test_um.py",
 }

@@ -152,10 +152,12 @@ def test_a_number_without_a_unit_and_a_cut_line_are_found():
 
 def test_the_readmes_numbers_are_those_of_the_validation():
     accuracy = README[README.index("## Accuracy") : README.index("## Limits")]
-    errors, training, buddy = (
+    errors, training, buddy, operators = (
         (ROOT / "docs" / "validation" / f"{name}.md").read_text(encoding="utf-8")
-        for name in ("layer-times", "training-papers", "buddy-paper")
+        for name in ("layer-times", "training-papers", "buddy-paper", "operators")
     )
+    steps, off, near = re.search(r"Of (\d+) steps in no fit, the median error is ([\d.]+)%; (\d+)", operators).groups()
+    assert f"| {steps} training steps of language models, in no fit | median {off} %; {near} within 25 % |" in accuracy
     timings, median = re.search(r"All (\d+) held-out CONV timings together: ([\d.]+)%", errors).groups()
     assert f"| {timings} held-out layer times | median {median} % |" in accuracy
     reproduced, missed = (

@@ -13,7 +13,7 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.cli.plot import GROUPS, is_in_group
-from buddysim.figures import REGISTRY, ResultSource, plot, save_figure
+from buddysim.figures import REGISTRY, ResultSource, memory, plot, save_figure
 from buddysim.plotting.figure_format import FigureFormat
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
@@ -21,6 +21,7 @@ from buddysim.training import simulate
 
 OF_STUDY = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
 WITH_FILE = [name for name, figure in REGISTRY.items() if hasattr(figure, "FILE")]
+NEEDS_FILE = [name for name in WITH_FILE if not hasattr(REGISTRY.find(name), "DEFAULT_FILE")]
 WITHOUT_FILE = [name for name in REGISTRY.names() if name not in (*WITH_FILE, *OF_STUDY)]
 
 
@@ -77,7 +78,7 @@ def test_plot_all_draws_the_figures_of_both_groups() -> None:
     assert sorted(groups["all"]) == sorted(groups["papers"] + groups["study"])
 
 
-@pytest.mark.parametrize("name", WITH_FILE)
+@pytest.mark.parametrize("name", NEEDS_FILE)
 def test_a_figure_of_a_file_asks_for_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "p.png"
     assert main(["plot", name, "-o", str(path)]) == 2
@@ -291,3 +292,21 @@ def test_texts_of_a_narrow_figure_fit(name: str, title: bool, results: Path) -> 
     assert all(one.x1 <= other.x0 for one, other in itertools.pairwise(boxes))
     for box in (axes.get_legend().get_window_extent(), *([figure._suptitle.get_window_extent()] if title else [])):
         assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+
+
+def test_memory_over_time_of_a_timeline(tmp_path: Path) -> None:
+    saved, path = tmp_path / "t.json", tmp_path / "memory.svg"
+    schemes = "eager,activation-checkpointing"
+    assert main(["train", "vit-b16", "--batch", "1", "--scheme", schemes, "--timeline", str(saved)]) == 0
+    assert main(["plot", "memory", str(saved), "-o", str(path)]) == 0
+    plotted = memory.data(ResultSource(file=saved))
+    assert [one.title.partition(":")[0] for one in plotted] == schemes.split(",")
+    for one in plotted:
+        totals = [sum(amounts) for amounts in zip(*one.bytes_by_kind.values(), strict=True)]
+        assert one.peak is not None
+        assert max(totals) == one.peak[1]["bytes"]
+        assert one.times_ms[totals.index(max(totals))] == one.peak[0]
+        assert one.end_ms >= one.times_ms[-1]
+    for text in ("weights", "feature maps", "GPU memory, GiB"):
+        assert text in path.read_text()
+    assert main(["plot", "stalls", str(saved), "-o", str(path)]) == 2

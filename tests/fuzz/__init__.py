@@ -1,6 +1,7 @@
 """Fuzzing: files of every type that the package reads, generated from grammars and passed to the commands.
 
 - ``grammar.py``: changed trees (TOML, JSON), changed lines (CSV, lists), changed bytes, as hypothesis strategies
+- ``wrong_types.py``: every field of a file with values of every other type
 - ``traces.py``: complete trace files from a grammar, with recomputed checksums
 - ``file_types.py``: the types: a valid file of each, its changes, and the commands that read it
 - ``promise.py``: the guarantees of every command for any input (docs/reference/untrusted-files.md)

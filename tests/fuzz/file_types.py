@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
 import hashlib
 import io
 import json
@@ -41,6 +42,7 @@ from tests.trace.builders import write_small
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "importers" / "accelsim" / "samples"
+AGAINST = ROOT / "tests" / "training" / "against" / "data"
 COSTS = ROOT / "buddysim" / "training" / "cost" / "data"
 
 Files = dict[str, bytes]
@@ -102,6 +104,35 @@ def _targets() -> dict[str, Any]:
 
 
 @functools.cache
+def _profiler_trace() -> Any:
+    """A few hundred events of PyTorch's profiler."""
+    content = json.loads(gzip.decompress((AGAINST / "llama_cpu.json.gz").read_bytes()))
+    return {**content, "traceEvents": content["traceEvents"][:200]}
+
+
+@functools.cache
+def _plan() -> dict[str, Any]:
+    path = _folder() / "plan.toml"
+    _printed("train", "alexnet", "--batch", "4", "--scheme", "gist-fp8", "--save-plan", str(path))
+    content = tomllib.loads(path.read_text())
+    content["layer"][1] |= {"feature_map": "offload", "offload": {"offload_ps": 5, "prefetch_launch": 3}}
+    return content
+
+
+_PLAN: dict[str, Any] = {
+    "recorded": True,
+    "blocks": [
+        {"range": "0", "saved": "recompute", "together": 2, "stored": ["mm"], "every_second_product": True},
+        {"range": "0", "saved": "offload", "modules": ["mlp"]},
+        {"range": "0", "saved": "compress", "modules": ["self_attn"]},
+    ],
+    "copies": {"streams": 1, "stash": 2, "min_bytes": 0, "blocking": False},
+    "compression": {"bits": 10},
+    "optimizer": {"device": "nvme", "order": "deepspeed", "keep_gradients": False, "delayed": True},
+    "weights": {"device": "nvme", "ahead": 2},
+}
+
+
 def _network() -> dict[str, Any]:
     return tomllib.loads(_printed("networks", "show", "alexnet", "--toml"))
 
@@ -434,6 +465,21 @@ def _types() -> tuple[FileType, ...]:
             (("networks", "show", "{}/x.toml", "--batch", "4"), ("train", "{}/x.toml", "--batch", "4")),
         ),
         FileType(
+            "plan",
+            _tree(_plan, "x.toml", toml_of),
+            (("train", "alexnet", "--batch", "4", "--machine", "titan-x", "--scheme", "plan", "--plan", "{}/x.toml"),),
+        ),
+        FileType(
+            "plan-of-blocks",
+            _tree(lambda: _PLAN, "x.toml", toml_of),
+            (
+                (
+                    *("train", str(AGAINST / "llama.json"), "--machine", "a100-40", "--batch", "1", "--sequence", "8"),
+                    *("--scheme", "plan", "--plan", "{}/x.toml"),
+                ),
+            ),
+        ),
+        FileType(
             "calibration",
             _text(lambda: (COSTS / "fitted" / "titan-x-cudnn5.toml").read_text(), "x.toml"),
             ((*_TRAIN, "baseline-p", "--calibration", "{}/x.toml"),),
@@ -464,6 +510,11 @@ def _types() -> tuple[FileType, ...]:
             "operator-graph",
             _tree(lambda: json.loads((ROOT / "traces" / "fashion-cnn.graph.json").read_text()), "x.json", json_of),
             (("networks", "show", "{}/x.json", "--batch", "4"), ("train", "{}/x.json", "--batch", "4")),
+        ),
+        FileType(
+            "profiler-trace",
+            _tree(_profiler_trace, "x.json", json_of),
+            (("train", str(AGAINST / "llama.json"), "--machine", "a100-40", "--batch", "3", "--against", "{}/x.json"),),
         ),
         FileType(
             "replay-result",

@@ -34,14 +34,18 @@ class Hangs(AssertionError):
     """A command runs for too long."""
 
 
-def keeps_its_promise(arguments: Sequence[str]) -> tuple[int, str]:
+def keeps_its_promise(arguments: Sequence[str], err: io.StringIO | None = None) -> tuple[int, str]:
     """Run a command in this process; AssertionError if it breaks the promise.
+
+    Parameters
+    ----------
+    err : gets the standard error
 
     Returns
     -------
     tuple of the exit code and the standard output
     """
-    out, err = io.StringIO(), io.StringIO()
+    out, err = io.StringIO(), io.StringIO() if err is None else err
     before = peak_rss_bytes()
     with _ends(), _warnings_shown(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:

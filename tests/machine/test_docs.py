@@ -76,6 +76,7 @@ BROKEN: dict[str, dict[str, object]] = {
     "`um.va_block_size` is at least": {"um.va_block_size": "16 KiB"},
     "`um.eviction_granularity` is 0 B": {"um.eviction_granularity": "128 KiB"},
     '`um.fault_replay_scope = "sm"` needs': {"um.fault_replay_scope": "sm"},
+    "`training.gpu_link` is a link": {"training.gpu_link": "nvlink9"},
     "`training.link` is a link": {"training.link": "pcie9"},
     "`training.max_pinned_memory` is": {"training.max_pinned_memory": "65 GiB", "training.host_memory": "64 GiB"},
 }
@@ -105,7 +106,7 @@ def test_a_machine_that_breaks_a_rule_is_refused(first_words: str) -> None:
 
 
 def use_in_training(overrides: dict[str, object]) -> None:
-    TrainingMachine.load("p100").with_overrides(overrides)
+    TrainingMachine.load("rtx-4090").with_overrides(overrides)
 
 
 def use_in_replay(overrides: dict[str, object]) -> None:

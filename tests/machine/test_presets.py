@@ -76,10 +76,11 @@ def test_accelsim_machine_is_its_configuration() -> None:
     ("name", "near"),
     [
         ("a100", ["a100-40", "a100-80"]),
-        ("H100", ["h100-sxm"]),
+        ("H100", ["h100-96", "h100-pcie", "h100-sxm"]),
         ("2080-ti", ["rtx-2080-ti"]),
         ("gtx1080ti", ["gtx-1080-ti"]),
-        ("4090", []),
+        ("4090", ["rtx-4090"]),
+        ("4080", []),
         ("v10", ["v100"]),
         ("titanx", ["titan-x"]),
         ("nothing-like-it", []),
@@ -96,8 +97,8 @@ def test_unknown_name_lists_all_variants_of_a_model() -> None:
 def test_plain_model_names_are_unknown() -> None:
     with pytest.raises(BuddysimError, match=r"^a100: unknown machine \(nearest: a100-40, a100-80\)$"):
         Machine.load("a100")
-    with pytest.raises(BuddysimError, match=r"^4090: unknown machine: expected a name that `buddysim machines` lists"):
-        Machine.load("4090")
+    with pytest.raises(BuddysimError, match=r"^4080: unknown machine: expected a name that `buddysim machines` lists"):
+        Machine.load("4080")
 
 
 def fitted_values() -> list[tuple[str, str, str]]:

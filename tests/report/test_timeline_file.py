@@ -11,12 +11,14 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.report import timeline_figure
 from buddysim.report.timeline_file import check_timeline, write_timeline
-from buddysim.training.driver import simulate_plan
+from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes import vdnn
 from tests.training.doubles import MS, Cost, chain, machine
 from tests.training.iteration import general_scheme
+from tests.training.sharding.test_fully_sharded import CONFIG
 
 
 @pytest.fixture
@@ -58,6 +60,43 @@ def test_the_hosts_work_has_a_row_where_there_is_any(tmp_path: Path):
     assert shown == [3 * MS, 3 * MS // 2]
     streams = timeline_figure.draw({"test-host": out}).axes[0]
     assert [label.get_text() for label in streams.get_yticklabels()] == ["compute", "offload", "prefetch", "host"]
+
+
+#: What Perfetto requires of each kind of event (Trace Event Format, "Metadata", "Complete", "Counter", "Instant").
+_REQUIRED = {
+    "M": {"name": str, "pid": int, "args": dict},
+    "X": {"name": str, "cat": str, "pid": int, "tid": int, "ts": float, "dur": float, "args": dict},
+    "C": {"name": str, "pid": int, "ts": float, "args": dict},
+    "i": {"name": str, "pid": int, "tid": int, "ts": float, "s": str, "args": dict},
+}
+
+
+def test_collectives_and_copies_are_streams_with_names(tmp_path: Path):
+    """A sharded step: gathers and reductions by block, and every event as the format asks."""
+    network = network_from_config(CONFIG, sequence=8, recipe="fp32", fsdp=2)
+    out = simulate_outcome(network, 2, "h100-sxm", "offload-activations", optimizer="adamw")
+    write_timeline(tmp_path / "t.json", {"sharded": out})
+    document = json.loads((tmp_path / "t.json").read_text())
+    events = document["traceEvents"]
+    assert set(document) == {"traceEvents", "displayTimeUnit"}
+    for event in events:
+        for key, kind in _REQUIRED[event["ph"]].items():
+            assert isinstance(event[key], (int, float) if kind is float else kind)
+        assert event.get("dur", 0) >= 0
+    threads = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+    assert list(threads) == ["compute", "offload", "prefetch", "gather", "reduce", "stalls"]
+    names = {
+        stream: [event["name"] for event in events if event["ph"] == "X" and event["tid"] == threads[stream]]
+        for stream in threads
+    }
+    gathered = [name for name in names["gather"] if name.startswith("all_gather of")]
+    blocks = [f"all_gather of model.layers.{number}" for number in (0, 1, 1, 0)]
+    assert gathered == ["all_gather of the model", *blocks]
+    reduced = [name for name in names["reduce"] if name.startswith("reduce_scatter")]
+    assert reduced == [f"reduce_scatter of {where}" for where in ("model.layers.1", "model.layers.0", "the model")]
+    assert names["offload"]
+    assert all(name.startswith("offload of model") for name in names["offload"])
+    assert all(name.startswith("prefetch of ") for name in names["prefetch"])
 
 
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])

@@ -360,3 +360,16 @@ def test_compare_refuses_what_is_no_result(content, tmp_path, capsys):
     error = capsys.readouterr().err
     assert f"{damaged}: not a result as 'run --json' or 'train --json' writes it" in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_value_with_commas_is_in_brackets(tmp_path: Path) -> None:
+    """Adapters of two modules are one value of an axis."""
+    config = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 160, "hidden_size": 64,
+        "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 4, "max_position_embeddings": 16,
+    }  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    store = str(tmp_path / "store")
+    command = ["sweep", "train", str(tmp_path / "config.json"), "--machine", "h100-sxm", "--scheme", "eager"]
+    assert main([*command, "--lora", "[4,q_proj,v_proj],[4,all]", "--store", store]) == 0
+    assert main([*command, "--lora", "4,q_proj", "--store", store]) == 2

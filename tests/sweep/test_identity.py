@@ -64,7 +64,7 @@ def test_every_parameter_of_trainings_is_an_axis_or_stands_for_some() -> None:
 
 def test_file_options_of_schemes_have_the_metavar_of_files() -> None:
     files = {name for name, option in schemes.options().items() if option.metavar == FILE}
-    assert files == {"activations", "density_table", "buddy_result"}
+    assert files == {"activations", "density_table", "buddy_result", "plan"}
 
 
 def test_defaults_are_those_of_the_engines() -> None:
@@ -159,6 +159,7 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
         {"pool_policy": "first-fit"},
         {"memory_bytes": 2**30},
         {"optimizer": "adam"},
+        {"channels_last": True},
     ]
     changes += [{"training.device_memory": "8 GiB"}, {"training.links.pcie3.d2h_bandwidth": "9 GB/s"}]
     names = [trained(**change).key for change in changes]
@@ -177,9 +178,18 @@ def test_every_axis_of_trainings_changes_the_name(tmp_path: Path) -> None:
 def test_every_option_of_a_configuration_changes_the_name() -> None:
     model = {"network": "tinyllama-1.1b", "machine": "h100-sxm"}
     changes: dict[str, Any] = {"sequence": 64, "recipe": "fp32", "attention": "eager", "loss": "fused"}
-    changes |= {"compile": True, "packed": 2, "expert_skew": 1.0, "expert_capacity": 1.5}
-    assert changes.keys() == field_options(ConfigOptions).keys()
+    changes |= {"compile": True, "packed": 2, "expert_skew": 1.0, "expert_capacity": 1.5, "accumulation": 2}
+    changes |= {"optimizer_variant": "fused", "optimizer_in_backward": True, "alloc_conf": "expandable_segments:True"}
+    changes |= {"lora": "8", "lora_library": "peft", "ddp": 2, "fsdp": 2, "zero1": 2, "zero2": 2, "zero3": 2}
+    together = {"qlora": {"lora": "8"}, "bucket": {"ddp": 2}, "gather_ahead": {"fsdp": 2}, "reshard": {"fsdp": 2}}
+    together["reduce_format"] = {"fsdp": 2}
+    values = {"qlora": True, "bucket": 50, "gather_ahead": 2, "reshard": False, "reduce_format": "fp32"}
+    refused = {"tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel"}
+    assert changes.keys() | values.keys() | refused == field_options(ConfigOptions).keys()
     keys = {trained(**model, **{name: value}).key for name, value in changes.items()}
+    for name, value in values.items():
+        other = {**model, **together[name]}
+        assert trained(**other, **{name: value}).key != trained(**other).key, name
     assert len(keys | {trained(**model).key}) == len(changes) + 1
     with pytest.raises(BuddysimError, match="sequence: alexnet is not a model's configuration"):
         training.checked({"network": "alexnet", "sequence": 64}, ["network"])

@@ -26,6 +26,8 @@ memory = "16 GB"
 walltime = "02:00:00"
 queue = "long"
 account = "me"
+interface = "lo"
+log_folder = "my logs"
 prologue = ["module load python"]
 directives = ["--exclusive"]
 """
@@ -38,10 +40,13 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
     cluster = make_cluster(jobs)
     try:
         script = cluster.job_script().splitlines()
+        assert cluster.scheduler_address.startswith("tcp://127.0.0.1:")
+        assert "//127.0.0.1:" in cluster.dashboard_link
     finally:
         cluster.close()
     for line in ("#SBATCH -p long", "#SBATCH -A me", "#SBATCH --cpus-per-task=4", "#SBATCH --mem=15G",
-                 "#SBATCH -t 02:00:00", "#SBATCH --exclusive", "module load python"):  # fmt: skip
+                 "#SBATCH -t 02:00:00", "#SBATCH --exclusive", "#SBATCH -o 'my logs/dask-worker-%J.out'",
+                 "module load python"):  # fmt: skip
         assert line in script, script
     (worker,) = [line for line in script if "dask worker" in line or "distributed.cli" in line]
     for option in ("--nthreads 1", "--nworkers 4"):
@@ -65,6 +70,9 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, change: str, expe
     (tmp_path / "jobs.toml").write_text("\n".join([*remaining, change]))
     with pytest.raises(BuddysimError, match=expected):
         read_jobs(tmp_path / "jobs.toml")
+    (tmp_path / "open.toml").write_text('jobs = 1\nmemory = "1 GB"')
+    with pytest.raises(BuddysimError, match="interface is missing: expected the network of the jobs alone"):
+        read_jobs(tmp_path / "open.toml")
     (tmp_path / "less.toml").write_text('memory = "1 GB"')
     with pytest.raises(BuddysimError, match="jobs is missing"):
         read_jobs(tmp_path / "less.toml")
@@ -98,7 +106,7 @@ def test_a_slurm_that_is_there_runs_the_points_and_a_cancelled_job_costs_none(tm
         pytest.skip("needs a Slurm with idle nodes (docs/how-to/run-on-a-cluster.md says how one machine becomes one)")
     jobs = tmp_path / "jobs.toml"
     folders = f'log_folder = "{tmp_path}"\nlocal_folder = "{tmp_path}"\nprologue = ["export PYTHONPATH={ROOT}"]'
-    jobs.write_text(f'jobs = 2\nmemory = "2 GB"\nwalltime = "00:10:00"\n{folders}')
+    jobs.write_text(f'jobs = 2\nmemory = "2 GB"\nwalltime = "00:10:00"\ninterface = "lo"\n{folders}')
     cancelled: list[str] = []
 
     def cancel_one(event: Any) -> None:

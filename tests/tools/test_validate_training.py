@@ -19,6 +19,9 @@ from buddysim.papers.reported_values import reported_values
 from buddysim.sweep.cached_results import SavedResults
 from tests.tools.test_tools import load
 
+#: All numbers of the papers on training: a minute.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import SimpleNamespace
 
 from buddysim.training.cost.precision import PRECISIONS, Precision
@@ -66,6 +67,7 @@ class Link:
     offload_bytes_per_s: int = 10**9
     prefetch_bytes_per_s: int = 10**9
     latency_ps: int = 0
+    shared_fractions: tuple[Fraction, Fraction] = (Fraction(1), Fraction(1))
 
 
 def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | None = None) -> SimpleNamespace:
@@ -74,6 +76,10 @@ def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | N
         name="double",
         memory_bytes=memory_bytes,
         max_pinned_bytes=pinned,
+        host_bytes_per_s=10**10,
+        host_cores=4,
+        nvme_read_bytes_per_s=10**9,
+        nvme_write_bytes_per_s=10**9,
         link="wire",
         links={"wire": link or Link()},
         dram_bytes_per_s=336 * 10**9,

@@ -12,7 +12,7 @@ import os
 import runpy
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from buddysim.capture.torch.observer import Observer
@@ -46,19 +46,22 @@ def main() -> None:
     del sys.path[0]  # this file's folder
     settings = json.loads(Path(settings_path).read_text())
     _import_package(Path(settings["package"]))
-    from buddysim.base.errors import BuddysimError
+    from buddysim.base.boundary import ending, inside
 
-    try:
-        observer = start_observer(settings)
-    except BuddysimError as error:
-        print(f"buddysim: error: {error}", file=sys.stderr)
-        sys.exit(2)
+    def leave(error: BaseException) -> NoReturn:
+        sys.exit(ending(error).tell())
+
+    observer = inside(lambda: start_observer(settings), leave)
     process = os.getpid()
     finished = False
 
+    def leave_at_exit(error: BaseException) -> NoReturn:
+        os._exit(ending(error).tell())  # Python would go on with the script's exit code
+
     def stop() -> None:
         if os.getpid() == process:
-            observer.stop("finished" if finished else "the script left without an end", finished=finished)
+            end = "finished" if finished else "the script left without an end"
+            inside(lambda: observer.stop(end, finished=finished), leave_at_exit)
 
     atexit.register(stop)
     sys.argv = [script, *arguments]
@@ -66,8 +69,8 @@ def main() -> None:
     try:
         runpy.run_path(script, run_name="__main__")
         finished = True
-    except SystemExit as leave:
-        finished = leave.code in (None, 0)
+    except SystemExit as left:
+        finished = left.code in (None, 0)
         raise
 
 

@@ -68,6 +68,10 @@ class ResultSource:
             raise BuddysimError("this figure draws a file: Source(file=...)")
         return self._file
 
+    def file_or(self, default: Path) -> Path:
+        """Return the user's file, or another one where the user gave none."""
+        return default if self._file is None else self._file
+
     def study(self, wants: str | None = None) -> SweepResults:
         """Return the results of the study that the user's file describes; missing points are simulated.
 
@@ -147,6 +151,22 @@ class ResultSource:
         """
         return self._saved("per_layer", "train")
 
+    def saved_timeline(self) -> list[Mapping[str, Any]]:
+        """Return the events of the user's file, as ``train --timeline FILE.json`` wrote them.
+
+        Raises
+        ------
+        BuddysimError
+            if the file cannot be read, or has other contents
+        """
+        content = read_json(self.file, "timeline", LARGEST_FILE)
+        events = content.get("traceEvents") if isinstance(content, dict) else None
+        if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+            raise BuddysimError(f"{self.file}: not a timeline as 'train --timeline FILE.json' writes it")
+        self._is_result = True
+        displayed: list[Mapping[str, Any]] = displayable(events)
+        return displayed
+
     @contextlib.contextmanager
     def result_errors(self, what: str) -> Iterator[None]:
         """Convert an error in plotting the user's result into an error of one line that names the file.
@@ -181,9 +201,9 @@ class ResultSource:
 
 
 def displayable(value: Any) -> Any:
-    """Return contents of a file or a study with texts that a figure can show: one line, no formulas."""
+    """Return contents of a file or a study with texts that a figure can show: one line."""
     if isinstance(value, dict):
         return {displayable(key): displayable(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [displayable(inner) for inner in value]
-    return one_line(value, _LONGEST_TEXT).replace("$", r"\$") if isinstance(value, str) else value
+    return one_line(value, _LONGEST_TEXT) if isinstance(value, str) else value

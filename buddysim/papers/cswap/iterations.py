@@ -113,7 +113,7 @@ def regrets_ms(case: Case, label: str, codec_times: str = SIMULATED) -> dict[str
     def time_ps(assumed_decisions: list[CodecDecision]) -> int:
         plan = cswap.plan_of(setting, CSWAP, assumed_decisions)
         program = build(setting.network, setting.batch, setting.cost, plan, link_rate(setting.machine, LINK))
-        placement, _ = allocate_tensors(program, plan, setting.machine, setting.options)
+        placement, _ = allocate_tensors(program, plan, setting.network, setting.machine, setting.options)
         return schedule(placement.program).time_ps
 
     here = time_ps(taken)

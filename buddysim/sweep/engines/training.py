@@ -102,8 +102,7 @@ def normalised(settings: Settings) -> dict[str, Value]:
     full |= {name: value for name, value in explicit.items() if name in _AXES}
     defaults = DEFAULTS[network(str(full["network"])).recorded]
     full |= {
-        name: default if full[name] is None else full[name]
-        for name, default in zip(_BY_NETWORK, defaults, strict=True)
+        name: default if full[name] is None else full[name] for name, default in zip(_BY_NETWORK, defaults, strict=True)
     }
     if not network(str(full["network"])).recorded:
         full = {name: value for name, value in full.items() if name not in _OF_CONFIGS}

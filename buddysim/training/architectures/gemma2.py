@@ -98,8 +98,10 @@ class Gemma2DecoderLayer(Module):
         self.pre_feedforward_layernorm = GemmaRMSNorm(config.hidden_size)
         self.post_feedforward_layernorm = GemmaRMSNorm(config.hidden_size)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
-        """Return the layer's output."""
+    def forward(
+        self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations, position_ids: Tensor
+    ) -> Tensor:
+        """Return the layer's output; the positions are held by a layer that is recomputed, and not read."""
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
         hidden_states, _ = self.self_attn(hidden_states, mask, position_embeddings)

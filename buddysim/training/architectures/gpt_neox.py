@@ -106,8 +106,10 @@ class GPTNeoXLayer(Module):
         self.attention = GPTNeoXAttention(config, options)
         self.mlp = GPTNeoXMLP(config)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
-        """Return the layer's output."""
+    def forward(
+        self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations, position_ids: Tensor
+    ) -> Tensor:
+        """Return the layer's output; the positions are held by a layer that is recomputed, and not read."""
         attn_output, _ = self.attention(self.input_layernorm(hidden_states), mask, position_embeddings)
         attn_output = self.post_attention_dropout(attn_output)
         if self.use_parallel_residual:
@@ -144,7 +146,7 @@ class GPTNeoXModel(Module):
         hidden_states = self.emb_dropout(inputs_embeds)
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
         for layer in self.layers:
-            hidden_states = layer(hidden_states, mask, position_embeddings)
+            hidden_states = layer(hidden_states, mask, position_embeddings, position_ids)
         hidden_states = self.final_layer_norm(hidden_states)
         return hidden_states
 

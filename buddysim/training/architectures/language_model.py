@@ -99,6 +99,10 @@ class TracedModel(Module):
             raise BuddysimError(f"sequence {requested}: expected at most {longest}, the positions that the model has")
         return requested
 
+    def compiled_region(self, scope: str) -> str | None:
+        """Return what a module is compiled with under ``compile``, by its scope; None where it runs eagerly."""
+        return ""
+
     def input_shapes(self, batch: int) -> Mapping[str, InputShape]:
         """The inputs of a step, by the names that `forward` gives them."""
         tokens = InputShape((batch, self.sequence))

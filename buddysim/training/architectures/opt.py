@@ -120,8 +120,8 @@ class OPTDecoderLayer(Module):
         self.fc2 = Linear(config.ffn_dim, features, bias=config.enable_bias)
         self.final_layer_norm = LayerNorm(features, elementwise_affine=affine)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the layer's output."""
+    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_ids: Tensor) -> Tensor:
+        """Return the layer's output; the positions are held by a layer that is recomputed, and not read."""
         residual = hidden_states
         if self.norm_before:
             hidden_states = self.self_attn_layer_norm(hidden_states)
@@ -177,7 +177,7 @@ class OPTDecoder(Module):
             inputs_embeds = self.project_in(inputs_embeds)
         hidden_states = inputs_embeds + pos_embeds
         for layer in self.layers:
-            hidden_states = layer(hidden_states, mask)
+            hidden_states = layer(hidden_states, mask, position_ids)
         if self.final_layer_norm is not None:
             hidden_states = self.final_layer_norm(hidden_states)
         if self.project_out is not None:

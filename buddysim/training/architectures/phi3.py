@@ -128,8 +128,10 @@ class Phi3DecoderLayer(Module):
         self.resid_attn_dropout = Dropout(config.resid_pdrop)
         self.resid_mlp_dropout = Dropout(config.resid_pdrop)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
-        """Return the layer's output."""
+    def forward(
+        self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations, position_ids: Tensor
+    ) -> Tensor:
+        """Return the layer's output; the positions are held by a layer that is recomputed, and not read."""
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
         hidden_states, _ = self.self_attn(hidden_states, mask, position_embeddings)

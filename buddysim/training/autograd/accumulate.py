@@ -24,12 +24,18 @@ class AccumulateGrad(GraphNode):
         self.outputs.append((variable.shape, variable.dtype))
 
     def run(self, gradients: list[Tensor | None]) -> Gradients:
+        self._give(gradients)
+        if self.variable.after_accumulate is not None:
+            self.variable.after_accumulate(self.variable)
+        return ()
+
+    def _give(self, gradients: list[Tensor | None]) -> None:
         variable = self.variable
         if variable.grad is not None:
             new = gradients[0]
             assert new is not None
             pointwise.in_place("add_", variable.grad, new)
-            return ()
+            return
         sole = sys.getrefcount(gradients[0]) == 2  # no other node gets this gradient too
         new = gradients[0]
         assert new is not None
@@ -42,7 +48,6 @@ class AccumulateGrad(GraphNode):
         record = variable.grad.storage.record
         if record.kind in ("temporary", "activation"):
             record.kind = "gradient"
-        return ()
 
 
 def _obeys_layout(gradient: Tensor, variable: Tensor) -> bool:

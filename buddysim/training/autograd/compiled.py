@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from buddysim.training.autograd.dtypes import float32
-from buddysim.training.autograd.fusion import Dataflow, is_kernel, is_reduction, masks_of, row_statistics
+from buddysim.training.autograd.fusion import Dataflow, RegionOf, is_kernel, is_reduction, masks_of, row_statistics
 from buddysim.training.autograd.layout import contiguous_strides
 from buddysim.training.autograd.records import (
     AllocationEvent,
@@ -22,14 +22,23 @@ from buddysim.training.autograd.tape import Tape
 _NODE = "CompiledFunctionBackward"
 
 
-def compiled(tape: Tape) -> Tape:
+def whole_model(scope: str) -> str | None:
+    """The region of every module where the model is compiled as one."""
+    return ""
+
+
+def compiled(tape: Tape, region_of: RegionOf = whole_model) -> Tape:
     """Return the step of a tape as compiled code runs it.
 
     Storages that only element-wise operations read are never allocated; the others live from the kernel that writes
     them to the last one that reads them. Operations that write no storage any more are part of the kernels that read
     what they wrote; of a module, those between two products are one kernel. What the optimizer does stays as it is.
+
+    Parameters
+    ----------
+    region_of : regions of the model, by scope; what a region leaves to another one is in memory
     """
-    return _Compiled(tape).result
+    return _Compiled(tape, region_of).result
 
 
 class _Compiled:
@@ -42,37 +51,43 @@ class _Compiled:
     last : index of the last operation that uses a storage
     last_rows : index of the last operation that computes the result of an operation with row statistics again
     numbers : of storages in the new tape, by their numbers in the old one
+    indices : of operations in the new tape, by those in the old one
     """
 
-    def __init__(self, tape: Tape) -> None:
-        self.tape, self.flow = tape, Dataflow(tape)
+    def __init__(self, tape: Tape, region_of: RegionOf) -> None:
+        self.tape, self.flow, self.region_of = tape, Dataflow(tape, region_of), region_of
         self.in_memory = self._in_memory()
         self.last: dict[int, int] = {}
         self.last_rows: dict[int, int] = {}
         self.reads = {one.index: self._reads(one) for one in tape.operations if self._remains(one)}
         self.numbers: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
         self.result = Tape(tape.default_dtype)
+        self.result.compiled = True
+        self.result.host_buffers, self.result.host_bytes = tape.host_buffers, tape.host_bytes
         self._record()
 
     def _in_memory(self) -> set[int]:
         stored = set(self.flow.retained)
         for operation in self.tape.operations:
-            if is_kernel(operation):
+            if self.flow.is_kernel(operation):
                 stored |= {one.storage for one in (*operation.reads, *operation.writes)}
             elif is_reduction(operation) or any(not self.flow.is_transient(one.storage) for one in operation.writes):
                 stored |= {one.storage for one in operation.writes}
+            else:
+                stored |= {one.storage for one in operation.writes if self.flow.leaves_region(one.storage)}
         return stored
 
     def _holds(self, storage: int, reader: TracedOperation) -> bool:
         """Whether a storage is in memory when an operation runs: of the forward pass only what is retained."""
         if not self.flow.is_transient(storage):
             return True
-        if reader.phase != "forward" and self.flow.is_forward(storage):
+        if self.flow.is_earlier(storage, reader):
             return storage in self.flow.retained
         return storage in self.in_memory
 
     def _remains(self, operation: TracedOperation) -> bool:
-        if operation.phase not in ("forward", "backward") or operation.index in self.flow.rows:
+        if self.flow.regions[operation.index] is None or operation.index in self.flow.rows:
             return True
         return any(one.storage in self.in_memory or not self.flow.is_transient(one.storage) for one in operation.writes)
 
@@ -107,14 +122,27 @@ class _Compiled:
             if operation.index not in self.reads:
                 continue
             before = kernels[-1][-1] if kernels else None
-            if before is not None and _are_fused(before, operation):
+            if before is not None and self._are_fused(before, operation):
                 kernels[-1].append(operation)
             else:
                 kernels.append([operation])
         return {kernel[-1].index: kernel for kernel in kernels}
 
+    def _are_fused(self, first: TracedOperation, second: TracedOperation) -> bool:
+        """Whether two operations, one after the other, are one kernel."""
+        region = self.flow.regions[first.index]
+        return (
+            first.phase == second.phase
+            and region is not None
+            and region == self.flow.regions[second.index]
+            and first.scope == second.scope
+            and not is_kernel(first)
+            and not is_kernel(second)
+        )
+
     def _record(self) -> None:
         kernels = self._kernels()
+        saved = self._saved_by_eager_code()
         dying: dict[int, list[int]] = defaultdict(list)
         for storage, index in self.last.items():
             if self.flow.is_transient(storage) and storage in self.in_memory:
@@ -135,6 +163,17 @@ class _Compiled:
                     self._free(number)
                 for storage in dying.pop(operation.index, ()):
                     self._free(self.numbers[storage])
+            for one in saved.pop(event.index, ()):
+                number, index = self.numbers[one.storage], len(self.result.operations)
+                self.result.saved.append(replace(one, storage=number, operation=index - 1))
+
+    def _saved_by_eager_code(self) -> dict[int, list[SavedTensor]]:
+        """What autograd saves of modules that aren't compiled, by the operation before."""
+        saved: dict[int, list[SavedTensor]] = defaultdict(list)
+        for one in self.tape.saved:
+            if self.region_of(one.scope) is None and not self.flow.is_transient(one.storage):
+                saved[one.operation].append(one)
+        return saved
 
     def _other_event(self, event: Event) -> None:
         """Take over allocations and frees of what isn't transient."""
@@ -174,13 +213,16 @@ class _Compiled:
                 statistics = self._statistics(operation)
                 writes[statistics.storage] = statistics
                 rows[operation.index] = statistics.storage
+        index = len(self.result.operations)
+        self.indices |= {one.index: index for one in kernel}
         last = replace(
             kernel[-1],
-            index=len(self.result.operations),
+            index=index,
             reads=tuple(reads.values()),
             writes=tuple(writes.values()),
             products=tuple(product for operation in kernel for product in operation.products),
             flops=sum(operation.flops for operation in kernel),
+            after=tuple(self.indices[one] for operation in kernel for one in operation.after if one in self.indices),
         )
         self.result.operations.append(last)
         self.result.events.append(last)
@@ -229,14 +271,3 @@ class _Compiled:
         record = self.result.storages[number]
         record.freed = len(self.result.events)
         self.result.events.append(FreeEvent(number, record.bytes))
-
-
-def _are_fused(first: TracedOperation, second: TracedOperation) -> bool:
-    """Whether two operations, one after the other, are one kernel."""
-    return (
-        first.phase == second.phase
-        and first.phase in ("forward", "backward")
-        and first.scope == second.scope
-        and not is_kernel(first)
-        and not is_kernel(second)
-    )

@@ -34,6 +34,7 @@ DTYPES: dict[str, DType] = {}
 
 bool8 = DType("bool", 1, 0)
 uint8 = DType("uint8", 1, 1)
+int8 = DType("int8", 1, 1)
 int32 = DType("int32", 4, 1)
 int64 = DType("int64", 8, 1)
 uint64 = DType("uint64", 8, 1)
@@ -49,6 +50,6 @@ def promoted(first: DType, second: DType) -> DType:
         return first
     if first.rank != second.rank:
         return first if first.rank > second.rank else second
-    if first.size == second.size:  # the two half-precision types; int64 and uint64 aren't mixed here
+    if first.size == second.size:  # the two half-precision types; signed and unsigned integers aren't mixed here
         return float32 if first.rank == 2 else first
     return first if first.size > second.size else second

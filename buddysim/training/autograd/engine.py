@@ -17,25 +17,35 @@ if TYPE_CHECKING:
 Buffers = dict[int, list["Tensor | None"]]
 
 
-def backward(root: Tensor) -> None:
-    """Compute the gradients of a scalar's leaves.
+def backward(root: Tensor, gradient: Tensor | None = None, retain_graph: bool = False) -> None:
+    """Compute the gradients of a tensor's leaves.
+
+    Parameters
+    ----------
+    gradient : of the tensor; 1 where none is given, of a tensor of one element
+    retain_graph : what was saved stays as long as the tensor
 
     Raises
     ------
     BuddysimError
-        a tensor that isn't a scalar, or that no leaf that needs a gradient led to
+        a tensor of several elements without a gradient, or one that no leaf that needs a gradient led to
     """
     tape = root.storage.tape
-    if root.node is None or root.shape not in ((), (1,)):
+    if root.node is None or (gradient is None and root.shape not in ((), (1,))):
         raise BuddysimError("backward: expected a tensor of one element that depends on a leaf that needs a gradient")
     with tape.in_phase("backward"), tape.no_grad():
         scope, node_name = tape.scope, tape.node
-        first = fills.ones_like(root)
-        _run(root.node, root.output, first)
+        first = fills.ones_like(root) if gradient is None else gradient
+        del gradient
+        if first.dtype is not root.dtype:
+            first = copies.to(first, root.dtype)
+        _run(root.node, root.output, first, retain_graph)
+        while tape.after_backward:
+            tape.after_backward.pop(0)()
         tape.scope, tape.node = scope, node_name
 
 
-def _run(root: GraphNode, output: int, first: Tensor) -> None:
+def _run(root: GraphNode, output: int, first: Tensor, retain_graph: bool) -> None:
     waiting_for = _dependencies(root)
     not_ready: Buffers = {}
     gradients: list[Tensor | None] = [None] * len(root.outputs)
@@ -47,7 +57,8 @@ def _run(root: GraphNode, output: int, first: Tensor) -> None:
         _, _, node, buffer = heapq.heappop(ready)
         results = _call(node, buffer)
         buffer.clear()
-        node.release()
+        if not retain_graph:
+            node.release()
         for position, edge in enumerate(node.edges):
             if edge is None:
                 continue
@@ -89,7 +100,13 @@ def _call(node: GraphNode, buffer: list[Tensor | None]) -> list[Tensor | None]:
         return []
     tape = node.tape
     tape.scope, tape.node = node.scope, node.name
-    results = list(node.run(buffer))
+    for hook in node.hooks or ():
+        hook()
+    tape.running_node = node
+    results = node.call(buffer)
+    tape.running_node = None
+    while tape.after_node:
+        tape.after_node.pop(0)()
     for position, edge in enumerate(node.edges):
         result = results[position]
         if edge is None:

@@ -19,6 +19,7 @@ class Function(GraphNode):
     __slots__ = ("pending",)
     pending: tuple[Tensor, ...]
     name: ClassVar[str] = ""
+    saves_before: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -14,11 +14,17 @@ This is what PyTorch's min-cut partitioner keeps of transformers' blocks; tests 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import cached_property
 from math import prod
 
 from buddysim.training.autograd.records import AllocationEvent, Operand, TracedOperation
 from buddysim.training.autograd.tape import Tape
 
+#: The passes that are compiled.
+COMPILED_PHASES = ("forward", "recompute", "backward")
+#: The region of a module, by its scope: regions are compiled by themselves; None runs eagerly.
+RegionOf = Callable[[str], str | None]
 #: Operations that are kernels of their own.
 _KERNELS = frozenset(
     {
@@ -74,6 +80,11 @@ def row_statistics(operation: TracedOperation) -> int:
     return prod(operation.writes[0].shape[:-1])
 
 
+def _is_queued(operation: TracedOperation) -> bool:
+    """Whether an operation runs on another stream than the computations, or waits for one that does."""
+    return operation.copy is not None or operation.stream != "compute" or operation.name == "wait"
+
+
 def _elements(operand: Operand) -> int:
     return prod(operand.shape)
 
@@ -85,12 +96,16 @@ class Dataflow:
     ----------
     writers : operations by storage, in order
     unwritten : storages that no operation writes, by the index of the operation that follows their allocation
+    regions : what each operation is compiled with, by its index; None: eager
+    compiled : storages that compiled code writes or reads
     retained : storages that the forward pass leaves to the backward pass
     rows : operations whose row statistics are retained
     """
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, region_of: RegionOf) -> None:
         self.tape = tape
+        self.regions = self._regions(region_of)
+        self.compiled = self._compiled_storages()
         self.writers: dict[int, list[TracedOperation]] = defaultdict(list)
         for operation in tape.operations:
             for operand in operation.writes:
@@ -100,14 +115,63 @@ class Dataflow:
         self.rows: set[int] = set()
         self._keep()
 
+    def _regions(self, region_of: RegionOf) -> dict[int, str | None]:
+        """The region of each operation; the first run of what is recomputed is a region of its own."""
+        regions = {
+            one.index: region_of(one.scope) if one.phase in COMPILED_PHASES and not _is_queued(one) else None
+            for one in self.tape.operations
+        }
+        again = {regions[one.index] for one in self.tape.operations if one.phase == "recompute"}
+        for operation in self.tape.operations:
+            region = regions[operation.index]
+            if region is not None and region in again and operation.phase == "forward":
+                regions[operation.index] = f"{region}, first run"
+        return regions
+
+    def _compiled_storages(self) -> set[int]:
+        """Storages that compiled code writes or reads."""
+        return {
+            operand.storage
+            for operation in self.tape.operations
+            if self.regions[operation.index] is not None
+            for operand in (*operation.reads, *operation.writes)
+        }
+
     def is_transient(self, storage: int) -> bool:
-        """Whether a storage is allocated by the step itself, and no gradient of a weight."""
+        """Whether a storage is allocated by the step itself, and no gradient of a weight.
+
+        What eager code alone uses lives as long as without compilation.
+        """
         record = self.tape.storages[storage]
-        return record.kind in ("activation", "temporary") and record.phase in ("forward", "backward")
+        made = record.kind in ("activation", "temporary") and record.phase in COMPILED_PHASES
+        return made and storage in self.compiled
+
+    def is_kernel(self, operation: TracedOperation) -> bool:
+        """Whether an operation is a kernel of its own: one of `is_kernel`, or one that isn't compiled."""
+        return self.regions[operation.index] is None or is_kernel(operation)
+
+    def leaves_region(self, storage: int) -> bool:
+        """Whether an operation of another region, or an eager one, reads what an operation writes."""
+        return storage in self._crossing
+
+    @cached_property
+    def _crossing(self) -> set[int]:
+        written: dict[int, set[str | None]] = defaultdict(set)
+        crossing: set[int] = set()
+        for operation in self.tape.operations:
+            region = self.regions[operation.index]
+            crossing |= {one.storage for one in operation.reads if written[one.storage] - {region}}
+            for operand in operation.writes:
+                written[operand.storage].add(region)
+        return crossing
 
     def is_forward(self, storage: int) -> bool:
-        """Whether the forward pass allocates a storage."""
-        return self.is_transient(storage) and self.tape.storages[storage].phase == "forward"
+        """Whether the forward pass allocates a storage, its first run or a second one."""
+        return self.is_transient(storage) and self.tape.storages[storage].phase != "backward"
+
+    def is_earlier(self, storage: int, reader: TracedOperation) -> bool:
+        """Whether an operation reads what an earlier pass has left."""
+        return self.is_forward(storage) and self.tape.storages[storage].phase != reader.phase
 
     def _unwritten(self) -> dict[int, list[int]]:
         unwritten: dict[int, list[int]] = defaultdict(list)
@@ -123,11 +187,11 @@ class Dataflow:
     def _keep(self) -> None:
         needed: set[int] = set()
         for operation in self.tape.operations:
-            if operation.phase != "backward":
+            if operation.phase not in ("backward", "recompute"):
                 continue
             for operand in operation.reads:
-                if self.is_forward(operand.storage):
-                    (self.retained if is_kernel(operation) else needed).add(operand.storage)
+                if self.is_earlier(operand.storage, operation):
+                    (self.retained if self.is_kernel(operation) else needed).add(operand.storage)
         for storage in sorted(needed - self.retained):
             missing, rows = self._missing(storage)
             size = sum(self.tape.storages[one].bytes for one in missing)
@@ -147,7 +211,9 @@ class Dataflow:
             if one in self.retained or not self.is_forward(one):
                 continue
             writers = self.writers[one]
-            if any(is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers):
+            if self.leaves_region(one) or any(
+                self.is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers
+            ):
                 missing.add(one)
                 continue
             for writer in writers:

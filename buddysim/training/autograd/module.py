@@ -29,14 +29,37 @@ class Parameter(Tensor):
         self.requires_grad = requires_grad
 
 
+class ModuleHooks:
+    """What happens around the forward pass of a module; the scope is the module's."""
+
+    def before_forward(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments that the module is called with."""
+        return args, kwargs
+
+    def after_forward(self, output: Any) -> Any:
+        """Return what the module's caller gets."""
+        return output
+
+
 class Module:
     """A part of a model: attributes that are parameters, buffers or modules, and a `forward`.
 
     Attributes that are lists of modules are named as `torch.nn.ModuleList` names them.
     """
 
+    _hooks: tuple[ModuleHooks, ...] = ()
+
     def __init__(self) -> None:
         self._path: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Its path in the model; empty before the model is named, and of the model itself."""
+        return self._path or ""
+
+    def add_hooks(self, hooks: ModuleHooks) -> None:
+        """Call hooks around every forward pass: the first that are added outermost."""
+        self._hooks = (*self._hooks, hooks)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
@@ -45,9 +68,14 @@ class Module:
         if self._path is None:
             self.name_scopes()
         tape = active_tape()
-        before, tape.scope = tape.scope, self._path or ""
+        before, tape.scope = tape.scope, self.path
         try:
-            return self.forward(*args, **kwargs)
+            for hooks in self._hooks:
+                args, kwargs = hooks.before_forward(args, kwargs)
+            output = self.forward(*args, **kwargs)
+            for hooks in reversed(self._hooks):
+                output = hooks.after_forward(output)
+            return output
         finally:
             tape.scope = before
 

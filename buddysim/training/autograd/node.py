@@ -7,12 +7,13 @@ orders them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from buddysim.training.autograd.dtypes import DType
 from buddysim.training.autograd.layout import Shape
 from buddysim.training.autograd.records import SavedTensor
+from buddysim.training.autograd.saved_hooks import PackedTensor, packed, unpacked
 from buddysim.training.autograd.tensor import Number, Tensor
 
 if TYPE_CHECKING:
@@ -36,11 +37,14 @@ class GraphNode:
         gradient is needed
     sequence : number in the order of the forward pass; the engine runs the highest that is ready
     outputs : shape and type of each output, which a gradient is brought to before the node gets it
-    saved : operands and results that the formula reads, until the node has run
+    saved : operands and results that the formula reads, until the node has run; packed where the tape has hooks
+    hooks : what is called before the node runs (``Tensor.register_hook`` of its outputs)
     """
 
-    __slots__ = ("edges", "outputs", "saved", "scope", "sequence", "tape")
+    __slots__ = ("edges", "hooks", "outputs", "saved", "scope", "sequence", "tape")
     name: ClassVar[str] = ""
+    #: Whether operands are saved before the operation runs: all but those of `Function`.
+    saves_before: ClassVar[bool] = True
 
     def __init__(self, tape: Tape, operands: Sequence[Tensor | Number | None]) -> None:
         self.tape = tape
@@ -52,6 +56,7 @@ class GraphNode:
         self.scope = tape.scope
         self.outputs: list[tuple[Shape, DType]] = []
         self.saved: list[Any] = []
+        self.hooks: list[Callable[[], None]] | None = None
 
     def needs(self, index: int) -> bool:
         """Whether an operand's gradient is needed."""
@@ -61,15 +66,20 @@ class GraphNode:
         """Append an operand to what is saved: None where it isn't `needed`; a number's memory isn't the GPU's."""
         if needed and isinstance(operand, Tensor):
             self._record(name, operand)
-        self.saved.append(operand if needed else None)
+            self.saved.append(packed(self.tape, operand, self.saves_before))
+        else:
+            self.saved.append(operand if needed else None)
 
     def save_output(self, name: str, output: Tensor) -> None:
         """Append an output: another tensor on the same storage, as the output itself refers to the node."""
         self._record(name, output)
-        self.saved.append(output.detach())
+        is_plain = self.tape.saved_hooks is None
+        self.saved.append(output.detach() if is_plain else packed(self.tape, output, False))
 
     def _record(self, name: str, tensor: Tensor) -> None:
         tape, record = self.tape, tensor.storage.record
+        if tape.saved_hooks is not None and not tape.saved_hooks.records:
+            return
         if record.kind == "temporary":
             record.kind = "activation"
         tape.saved.append(
@@ -85,6 +95,16 @@ class GraphNode:
                 len(tape.operations) - 1,
             )
         )
+
+    def call(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
+        """Run the node with what it saved unpacked, which lives until it has run."""
+        if not any(isinstance(one, PackedTensor) for one in self.saved):
+            return list(self.run(gradients))
+        stored = self.saved
+        self.saved = [unpacked(one) for one in stored]
+        results = list(self.run(gradients))
+        self.saved = stored
+        return results
 
     def release(self) -> None:
         """Drop what was saved."""

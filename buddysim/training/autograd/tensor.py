@@ -6,7 +6,7 @@ variable of a model's code holds memory exactly as it does in PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,13 +28,25 @@ Dimensions: TypeAlias = int | Sequence[int] | None
 class TensorStorage:
     """Memory that one or more tensors refer to; its end is an event of the tape."""
 
-    __slots__ = ("record", "tape")
+    __slots__ = ("is_released", "record", "tape")
 
     def __init__(self, tape: Tape, record: StorageRecord) -> None:
-        self.tape, self.record = tape, record
+        self.tape, self.record, self.is_released = tape, record, False
 
     def __del__(self) -> None:
-        self.tape.freed(self.record)
+        self.release()
+
+    def release(self) -> None:
+        """Give the memory back though tensors refer to it (``untyped_storage().resize_(0)``)."""
+        if not self.is_released:
+            self.is_released = True
+            self.tape.freed(self.record)
+
+    def restore(self) -> None:
+        """Allocate memory again; it is another record of the tape."""
+        old = self.record
+        self.record = self.tape.record(old.bytes, old.producer, old.kind, old.label)
+        self.is_released = False
 
 
 class Tensor:
@@ -47,10 +59,12 @@ class Tensor:
     node : of the graph, that returned it; None for leaves and where no gradient is needed
     output : which of the node's outputs it is
     grad : of leaves
+    after_accumulate : called when a leaf has its gradient (``register_post_accumulate_grad_hook``)
     """
 
     __slots__ = (
         "_accumulator",
+        "after_accumulate",
         "dtype",
         "grad",
         "is_view",
@@ -73,6 +87,7 @@ class Tensor:
         self.node: GraphNode | None = None
         self.output = 0
         self.grad: Tensor | None = None
+        self.after_accumulate: Callable[[Tensor], None] | None = None
         self._accumulator: ref[GraphNode] | None = None
 
     def __repr__(self) -> str:
@@ -114,9 +129,9 @@ class Tensor:
     def is_contiguous(self) -> bool:
         return is_contiguous(self.shape, self.strides)
 
-    def backward(self) -> None:
-        """Compute the gradients of the leaves that this scalar depends on."""
-        engine.backward(self)
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool = False) -> None:
+        """Compute the gradients of the leaves that this tensor depends on; see `engine.backward`."""
+        engine.backward(self, gradient, retain_graph)
 
     # Views and copies.
 

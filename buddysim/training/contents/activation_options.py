@@ -14,6 +14,7 @@ from buddysim.compress.windows import check_window
 from buddysim.training.contents import ActivationSource, Codec, GeneratedContents, TableContents
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
 from buddysim.training.contents.one_to_one import OneToOneContents
+from buddysim.training.contents.recorded_densities import RecordedDensities
 from buddysim.training.contents.reduced_trainings import training_of
 from buddysim.training.networks.graph import Network
 from buddysim.training.option import Option, values
@@ -65,8 +66,10 @@ _BELONGS = {
 }
 
 
-def make_source(options: Mapping[str, Any]) -> ActivationSource:
+def make_source(network: Network, options: Mapping[str, Any]) -> ActivationSource:
     """Make the source that the options select: observed activations, a table, or synthetic activations.
+
+    Without one, it is the bundled observation of a small training; of a recorded network, that of small transformers.
 
     Parameters
     ----------
@@ -78,6 +81,8 @@ def make_source(options: Mapping[str, Any]) -> ActivationSource:
         if two sources are selected, or an option belongs to another source
     """
     selected = _selected_options(options)
+    if network.recorded and all(selected[name] is None for name in SOURCES):
+        return RecordedDensities()
     return _other_source(selected) or observed_activations(
         selected["activations"], selected["epoch"], selected["repeated_values"]
     )

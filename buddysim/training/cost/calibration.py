@@ -8,7 +8,6 @@ numbers.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -17,7 +16,7 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.textfile import parse_toml, read_text, toml_text
+from buddysim.base.textfile import parse_toml, toml_text
 from buddysim.training.cost.curve import PassTimeModel
 from buddysim.training.cost.work import CLASSES, PASSES
 
@@ -146,17 +145,6 @@ def shipped() -> dict[tuple[str, str], Calibration]:
             calibration = parse_calibration(entry.read_text(encoding="utf-8"), entry.name)
             calibrations[calibration.machine, calibration.library] = calibration
     return calibrations
-
-
-def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """Read a user's calibration file.
-
-    Raises
-    ------
-    BuddysimError
-        if the file cannot be read or is no calibration
-    """
-    return parse_calibration(read_text(path, "calibration", LARGEST_FILE), os.fspath(path))
 
 
 def parse_calibration(text: str, where: str) -> Calibration:

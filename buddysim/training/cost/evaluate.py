@@ -236,7 +236,13 @@ def independent_networks() -> Iterator[IndependentTiming]:
 
 @dataclass(frozen=True)
 class MeasuredIteration:
-    """Whole iteration, measured by others and part of no fit, with its modelled time."""
+    """Whole iteration, measured by others and part of no fit, with its modelled time.
+
+    Attributes
+    ----------
+    calibrated : whether the GPU's own timings are behind it
+    predicted_from : GPU whose timings of operators are behind it; empty: none are
+    """
 
     machine: str
     precision: str
@@ -246,6 +252,7 @@ class MeasuredIteration:
     by: str
     modelled_ms: float
     calibrated: bool
+    predicted_from: str
 
     @property
     def ratio(self) -> float:
@@ -257,11 +264,13 @@ def outside_iterations() -> Iterator[MeasuredIteration]:
     """Yield the iterations of `iterations-outside.csv`, without the image's gradient, on the machine's own library."""
     with (DATA_FOLDER / "iterations-outside.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            model = CostModel.load(row["machine"], precision=row["precision"])
+            last = row["layout"] == "last"
+            model = CostModel.load(row["machine"], precision=row["precision"], channels_last=last)
             network, batch = Network.load(row["network"]), int(row["batch"])
             modelled = sum(network_ms(model, network, batch, pass_, image_gradient=False) for pass_ in PASSES)
             names = (row["machine"], row["precision"], row["network"])
-            yield MeasuredIteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated)
+            origin = "" if model.described is None else model.operators.origin(row["precision"])
+            yield MeasuredIteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated, origin)
 
 
 def seen(total: MeasuredNetworkPass) -> bool:

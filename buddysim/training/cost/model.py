@@ -6,23 +6,32 @@ docs/explanation/layer-times.md has the source of each number and the errors of 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.textfile import parse_toml, read_text
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.autograd.records import Collective
+from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.cost.algorithms import FFTS, MEMORY_OPTIMAL, Algorithm, available, fft_frequencies
 from buddysim.training.cost.calibration import (
+    LARGEST_FILE,
     Calibration,
     SharedConstants,
     check_version,
     common,
-    read_calibration,
+    parse_calibration,
     shipped,
     version_of,
 )
 from buddysim.training.cost.curve import PassTimeModel, PeakRates, curve_name
+from buddysim.training.cost.operators.constants import OPERATOR_PARTS, OperatorConstants, parse_constants
+from buddysim.training.cost.operators.described import HALF, DescribedOperators
+from buddysim.training.cost.operators.host import host_ps
+from buddysim.training.cost.operators.model import OperatorModel
 from buddysim.training.cost.precision import MATRIX_FRACTION, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, MatmulWork, Pass
@@ -72,12 +81,14 @@ class CostModel:
 
     Attributes
     ----------
-    calibrated : whether the efficiencies were fitted to timings of this GPU and library in this precision
+    calibrated : whether constants were fitted to timings of this GPU in this precision, and of this library where
+        CONV was timed
     borrowed : whether the efficiencies are those of another GPU, named in the machine file
     library : version of the CONV library
     source : origin of the efficiencies
     assumptions : sentences about what is not measured, by topic
     largest_fft : rows and columns of the largest feature maps for which FFTs are offered
+    described : times of described layers by operators; None: by efficiencies and fractions of the bandwidth alone
     """
 
     def __init__(
@@ -88,6 +99,8 @@ class CostModel:
         shared: SharedConstants,
         precision: Precision = PRECISIONS["fp32"],
         largest_fft: int = LARGEST_TIMED_FFT,
+        channels_last: bool = False,
+        own_operators: OperatorConstants | None = None,
     ) -> None:
         self.machine = machine
         self.library = library
@@ -108,7 +121,11 @@ class CostModel:
         self._limited_workspace = calibration is not None and calibration.limited_workspace
         self._bytes_per_s, self._launch_ps = machine.dram_bytes_per_s, machine.launch_ps
         self._elements: dict[Layer, tuple[float, float]] = {}
-        self._operations: dict[OperationWork, int] = {}
+        self.operators = OperatorModel(machine, precision.name == "tf32", own=own_operators)
+        by_operators = precision.name != "fp32" or (calibration is None and _on_tensor_cores(machine))
+        self.described = DescribedOperators(self.operators, precision.name, channels_last) if by_operators else None
+        if self.described is not None:
+            self.calibrated = self.operators.origin(precision.name) == machine.name
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
         self.source, self.assumptions = _provenance(self)
 
@@ -130,8 +147,9 @@ class CostModel:
         cls,
         machine: TrainingMachine | str | os.PathLike[str],
         conv_library: str | None = None,
-        calibration: Calibration | str | os.PathLike[str] | None = None,
+        calibration: Calibration | OperatorConstants | str | os.PathLike[str] | None = None,
         precision: str = "fp32",
+        channels_last: bool = False,
     ) -> CostModel:
         """Load the model of a machine.
 
@@ -139,8 +157,10 @@ class CostModel:
         ----------
         machine : a machine, its name, or the path of its file
         conv_library : for example ``"cudnn4"``; None: the version that the calibration or the machine names
-        calibration : a calibration, or the path of its file; None: the bundled one, if there is one
+        calibration : a calibration of layers, constants of operators, or the path of either's file; None: the bundled
+            ones, if there are any
         precision : a name of `PRECISIONS`; the machine must have a rate for it
+        channels_last : whether feature maps lie in memory as CONV kernels of tensor cores read them
 
         Raises
         ------
@@ -148,10 +168,12 @@ class CostModel:
             if the machine, library, calibration or precision is unknown or invalid
         """
         loaded, computed = TrainingMachine.load(machine), find_precision(precision)
-        if calibration is not None:
-            own = calibration if isinstance(calibration, Calibration) else read_calibration(calibration)
-            check_version(conv_library or own.library)
-            return cls(loaded, conv_library or own.library, own, common(), computed)
+        if isinstance(calibration, str | os.PathLike):
+            calibration = read_own(calibration)
+        if isinstance(calibration, Calibration):
+            library = conv_library or calibration.library
+            check_version(library)
+            return cls(loaded, library, calibration, common(), computed, channels_last=channels_last)
         requested = conv_library or loaded.library
         if requested != GENERIC and version_of(requested) is None:
             known = sorted({GENERIC, "cudnn2", "cudnn3", *(name for _, name in shipped())})
@@ -163,7 +185,9 @@ class CostModel:
         fitted = _nearest(loaded.name, requested)
         if fitted is None and loaded.training.calibrate_as is not None:
             fitted = _nearest(loaded.training.calibrate_as, loaded.library if requested == GENERIC else requested, True)
-        return cls(loaded, requested, fitted, common(), computed)
+        return cls(
+            loaded, requested, fitted, common(), computed, channels_last=channels_last, own_operators=calibration
+        )
 
     def conv_algorithms(self, layer: Layer, batch: int, pass_: Pass) -> tuple[ConvAlgorithm, ...]:
         """Return the algorithms of a CONV's pass, fastest first; equally fast ones by workspace.
@@ -212,7 +236,7 @@ class CostModel:
             ``"backward_filter"``, whose sum is ``"backward"``
         """
         if isinstance(layer, RecordedLayer):
-            return sum(self.operation_ps(work) for work in layer.work(pass_))
+            return self.operations_ps(layer.work(pass_))
         if layer.gemms and _rules(layer).fused:
             return self._fused_ps(layer, batch, pass_)
         if layer.gemms:
@@ -225,24 +249,42 @@ class CostModel:
         return self.moving_ps(moved, layer.kind, "forward" if pass_ == "forward" else "backward")
 
     def operation_ps(self, work: OperationWork) -> int:
-        """Return the time of a recorded operation, in picoseconds: of its products, or of the bytes that it moves."""
-        if work not in self._operations:
-            if work.products:
-                self._operations[work] = sum(
-                    self.product_ps(MatmulWork(rows, cols, inner, count), "forward")
-                    for rows, cols, inner, count in work.products
-                )
-            else:
-                self._operations[work] = self.moving_ps(work.bytes, "relu", "forward")
-        return self._operations[work]
+        """Return the time of a recorded operation on the GPU, in picoseconds."""
+        return self.operators.time_ps(work)
+
+    def launch_ps(self, work: OperationWork) -> int:
+        """Return the host's time to launch a recorded operation, in picoseconds."""
+        return host_ps(work, self.operators.host)
+
+    def collective_ps(self, collective: Collective) -> int:
+        """Return the time of a collective between GPUs like this one, alone on their link, in picoseconds.
+
+        Raises
+        ------
+        BuddysimError
+            nothing links the GPUs, or not so many of them
+        """
+        return self._collectives.time_ps(collective.kind, collective.bytes, collective.gpus)
+
+    @cached_property
+    def _collectives(self) -> CollectiveTimes:
+        return CollectiveTimes(self.machine)
+
+    def operations_ps(self, works: Sequence[OperationWork]) -> int:
+        """Return the time of recorded operations: the longer of the GPU's and the host's."""
+        return max(sum(map(self.operation_ps, works)), sum(map(self.launch_ps, works)))
 
     def moving_ps(self, moved: float, kind: str, pass_: str) -> int:
         """Return the time that a memory-bound layer takes to move `moved` bytes, in picoseconds."""
         fraction = self.bandwidth_fraction(kind, pass_)
+        if self.described is not None:
+            return _ps(self.described.moving_s(moved, fraction / self.shared.bandwidth["relu"][pass_]))
         return self._launch_ps + _ps(moved / (self._bytes_per_s * fraction))
 
     def product_ps(self, product: MatmulWork, pass_: Pass) -> int:
         """Return the time of a pass of a fully connected layer with this product, in picoseconds."""
+        if self.described is not None:
+            return _ps(self.described.product_s(product))
         efficiency = self._efficiency[pass_]["fc"]
         return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._matrix_peak))
 
@@ -290,6 +332,8 @@ class CostModel:
         """
         if pass_ == "backward_filter":
             return 0
+        if self.described is not None and self.precision.name in HALF:
+            return _ps(self.described.attention_s(layer.gemms[0], batch, backward=pass_ != "forward"))
         curve, efficiency = self.shared.curves["fc"], self._efficiency
         parts: list[tuple[Gemm, Pass]] = [(gemm, part) for gemm in layer.gemms for part in _parts(pass_)]
         if pass_ == "backward_data":
@@ -331,6 +375,8 @@ class CostModel:
             spent = self._fft_s(algorithm, work, pass_)
             if not self._limited_workspace:
                 spent = max(spent, min(direct, winograd), moved)
+        if self.described is not None and self.precision.name != "fp32":
+            spent += self.described.layout_s(work.bytes * self.precision.element_bytes / ELEMENT_BYTES)
         return curve.launch_s + spent
 
     def _curve(self, work: ConvWork, pass_: Pass) -> PassTimeModel:
@@ -408,6 +454,25 @@ def _fused_elements(layer: Layer) -> int:
     return first.count * (first.m * first.k + first.n * first.k + second.k * second.n + second.m * second.n)
 
 
+def read_own(path: str | os.PathLike[str]) -> Calibration | OperatorConstants:
+    """Read what `buddysim calibrate` wrote: a calibration of layers, or constants of operators.
+
+    Raises
+    ------
+    BuddysimError
+        if the file cannot be read or is neither
+    """
+    text = read_text(path, "calibration", LARGEST_FILE)
+    of_operators = any(name in parse_toml(text, os.fspath(path)) for name in OPERATOR_PARTS)
+    return (parse_constants if of_operators else parse_calibration)(text, os.fspath(path))
+
+
+def _on_tensor_cores(machine: TrainingMachine) -> bool:
+    """Return whether a GPU has tensor cores and no timings of CONV, neither own nor named ones."""
+    own = machine.library != GENERIC or machine.training.calibrate_as is not None
+    return machine.training.fp16 is not None and not own
+
+
 def _nearest(machine: str, library: str, generic: bool = False) -> Calibration | None:
     """Return the bundled calibration of a machine and library; if there is none, the nearest version's.
 
@@ -434,11 +499,20 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
     }
     if model.precision.name != "fp32":
         assumptions["precision"] = (
-            f"Products in {model.precision.name} reach {MATRIX_FRACTION:g} of their FP32 efficiency (DeepBench, FP16, "
+            f"CONV in {model.precision.name} reach {MATRIX_FRACTION:g} of their FP32 efficiency (DeepBench, FP16, "
             "V100 and T4) of the tensor cores' peak; casts take no time, which is optimistic. Grouped and depthwise "
             "CONV run at FP32's rates, workspace is as in FP32, weights, their gradients and statistics are in FP32."
         )
     calibration = model.calibration
+    if model.described is not None:
+        layout = "have channels last" if model.described.channels_last else "have channels first: CONV copies them"
+        origin = model.operators.origin(model.precision.name)
+        assumptions["efficiencies"] = (
+            f"Products and kernels bound by memory have the constants of {origin}; CONV has not been timed on tensor "
+            "cores of today's GPUs: its efficiencies are those of GPUs of 2015 to 2018. The host's time is left out."
+        )
+        assumptions["layout"] = f"Feature maps of CONV {layout}."
+        return model.operators.source(model.precision.name), assumptions
     uncalibrated = (
         "fractions of the peak bandwidth are those measured on a Titan X (Maxwell), with errors of either sign."
     )

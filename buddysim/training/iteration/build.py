@@ -9,14 +9,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.optimizer import Optimizer, find_optimizer
+from buddysim.training.collectives.contention import kernels_left
+from buddysim.training.host.rates import HostRates
+from buddysim.training.iteration.host_steps import HostSteps
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Pass, Program, TensorKind
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.stash_steps import StashSteps, link_ps
+from buddysim.training.iteration.timeline import SharedFractions
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.optimizers import Optimizer, find_optimizer
 
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
@@ -29,9 +33,11 @@ def build(
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     if plan.as_recorded:
         assert isinstance(network, RecordedNetwork)
-        return recorded_program(network, cost)
+        program = recorded_program(network, cost, link, HostRates.of(cost.machine))
+        return replace(program, shared=SharedFractions(*link.shared_fractions, compute=kernels_left()))
     network = network.in_place_only(plan.in_place)
     program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()
+    program = replace(program, shared=SharedFractions(*link.shared_fractions))
     if plan.time_factor == 1:
         return program
     steps = (replace(step, compute_ps=round(step.compute_ps * plan.time_factor)) for step in program.steps)
@@ -51,8 +57,9 @@ class _IterationBuilder:
         self.network, self.batch, self.cost, self.plan, self.link = network, batch, cost, plan, link
         self.layers, self.optimizer = network.layers, optimizer
         self.map_bytes = [network.output_bytes(layer.index, batch) for layer in network.layers]
-        self.builder = ProgramBuilder()
+        self.builder = ProgramBuilder("temporaries" if network.recorded else "workspace")
         self.stash_steps = StashSteps(network, self.map_bytes, plan, link, self.builder)
+        self.host_steps = HostSteps(plan, link, cost, self.builder, optimizer)
         self.weights: dict[int, list[int]] = {}
 
     def program(self) -> Program:
@@ -67,7 +74,7 @@ class _IterationBuilder:
             self.builder.settle_lives()
         else:
             self._network_wide()
-        return self.builder.program()
+        return replace(self.builder.program(), host_bytes=self.host_steps.host_bytes)
 
     # What a layer reads and writes.
 
@@ -105,14 +112,21 @@ class _IterationBuilder:
     def _resident_tensors(self) -> None:
         """Weights, their gradients and optimizer state; a recorded network's backward pass allocates its gradients."""
         kinds: tuple[TensorKind, ...] = ("weights",) if self.network.recorded else ("weights", "weight_gradients")
+        if self.host_steps.has_weights:
+            kinds = kinds[1:]
         for layer in self.layers:
             if layer.parameters:
                 byte_count = self.network.layer_parameter_bytes(layer.index)
+                if self.host_steps.updates:
+                    self.host_steps.adopt(layer, byte_count)
                 self.weights[layer.index] = [self.builder.keep(layer, kind, byte_count) for kind in kinds]
-                width = byte_count // layer.parameters
-                state = 0 if self.optimizer is None else self.optimizer.state_bytes(layer.parameters, width)
-                if state:
+                if not self.host_steps.updates and (state := self._state_bytes(layer)):
                     self.weights[layer.index].append(self.builder.keep(layer, "optimizer_state", state))
+
+    def _state_bytes(self, layer: Layer) -> int:
+        if isinstance(self.network, RecordedNetwork):
+            return self.network.layer_state_bytes(layer.index)
+        return 0 if self.optimizer is None else self.optimizer.state_bytes(layer.parameters)
 
     def _forward(self, layer: Layer) -> None:
         self.stash_steps.before_forward(layer)
@@ -132,6 +146,9 @@ class _IterationBuilder:
         else:
             temporary = self.network.temporary_bytes(layer.index, "forward")
             step = self.builder.step(layer, pass_, self._time_ps(layer, "forward"), temporary)
+        self.host_steps.fetch(layer, step)
+        if layer.index == 1 and pass_ == "forward":
+            self.host_steps.begin(step)
         for owner in reading:
             if pass_ == "recompute":
                 self._read_again(step, owner)
@@ -172,6 +189,8 @@ class _IterationBuilder:
             passes = ("backward_filter", "backward_data") if gradients else ("backward_filter",)
             step = self._backward_step(layer, passes, "backward")
             self._reads(step, layer, reading)
+            self.host_steps.fetch(layer, step)
+            self.host_steps.gradient(layer, step)
             self._gradients(step, own, gradients)
             if self.network.recorded and layer.parameters:
                 self._use(step, "dw", layer.index, defines=True, writes=True)
@@ -238,6 +257,9 @@ class _IterationBuilder:
         """Updates the weights of every layer, once all gradients are computed."""
         if self.optimizer is None:
             return
+        if self.host_steps.updates:
+            self.host_steps.finish(self.builder.step(self.layers[0], "update", 0))
+            return
         if isinstance(self.network, RecordedNetwork):
             self._recorded_update(self.network)
             return
@@ -250,7 +272,7 @@ class _IterationBuilder:
     def _recorded_update(self, network: RecordedNetwork) -> None:
         """Updates all weights in one step, as recorded: its temporaries live next to every gradient."""
         recorded = network.update()
-        time_ps = sum(map(self.cost.operation_ps, recorded.work))
+        time_ps = self.cost.operations_ps(recorded.work)
         step = self.builder.step(self.layers[0], "update", time_ps)
         weights = max(1, network.parameter_bytes())
         for index, tensors in self.weights.items():

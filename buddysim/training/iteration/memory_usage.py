@@ -37,8 +37,8 @@ def is_not_workspace(tensor: ProgramTensor) -> bool:
 
 
 def is_map_tensor(tensor: ProgramTensor) -> bool:
-    """Feature maps, encodings, decoded copies and gradient maps count (Gist, Section V-A)."""
-    return tensor.kind in ("feature_maps", "encoded_maps", "decoded_maps", "gradient_maps")
+    """Feature maps, logits, encodings, decoded copies and gradient maps count (Gist, Section V-A)."""
+    return tensor.kind in ("feature_maps", "logits", "encoded_maps", "decoded_maps", "gradient_maps")
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,22 @@ class FailedRequest:
 
 
 @dataclass(frozen=True)
+class CachingFacts:
+    """What PyTorch's caching allocator holds next to the tensors of a recorded step.
+
+    Attributes
+    ----------
+    peak_allocated_bytes : the most that its blocks in use take, with rounding and workspaces
+    workspace_bytes : of libraries, within the allocator
+    outside_bytes : of the process, outside of the allocator
+    """
+
+    peak_allocated_bytes: int
+    workspace_bytes: int
+    outside_bytes: int
+
+
+@dataclass(frozen=True)
 class TensorAddresses:
     """Addresses of the tensors of an iteration.
 
@@ -79,6 +95,7 @@ class TensorAddresses:
     deferred : copies that waited for free memory, and by how many steps
     groups : for an allocator that reserves groups throughout, the largest member of each; else None
     pool_bytes : size of the pool that serves the iteration; None where none does, or the allocator has no pool
+    caching : of PyTorch's caching allocator; else None
     """
 
     program: Program
@@ -88,6 +105,12 @@ class TensorAddresses:
     deferred: dict[int, int]
     groups: tuple[ProgramTensor, ...] | None = None
     pool_bytes: int | None = None
+    caching: CachingFacts | None = None
+
+    @property
+    def beside_tensors_bytes(self) -> int:
+        """Bytes that the process takes and that no tensor has: workspaces of libraries, context."""
+        return self.caching.workspace_bytes + self.caching.outside_bytes if self.caching else 0
 
 
 @dataclass(frozen=True)

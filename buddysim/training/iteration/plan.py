@@ -14,11 +14,15 @@ from buddysim.base.memory_pool import FITS, FitPolicy
 from buddysim.base.option import option_field
 from buddysim.base.signature import described
 from buddysim.training.iteration.allocators import POOL, Allocator
-from buddysim.training.iteration.optimizer import OPTIMIZERS
 from buddysim.training.iteration.stash import Stash
+from buddysim.training.optimizers import optimizer_names
 
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
+    from buddysim.training.host.optimizer_offload import OptimizerOffload
+    from buddysim.training.host.weights_offload import WeightsOffload
+    from buddysim.training.networks.graph import Network
+    from buddysim.training.saving.rules import SavingRules
 
 Prefetch = Literal["vdnn", "just-in-time", "on-demand"]
 PREFETCHES: tuple[Prefetch, ...] = ("vdnn", "just-in-time", "on-demand")
@@ -40,6 +44,8 @@ class Plan:
     overlap : whether copies overlap with computations; False serialises them
     layerwise : False allocates network-wide, as frameworks did (vDNN, Sec. II-C); True step by step
     as_recorded : steps, allocations and frees are those of the network's record, operation by operation
+    saving : how the network's step is recorded for this plan: what is computed again or offloaded, block by block;
+        None: as it is
     unlimited : the GPU has enough memory (the oracle)
     allocator : assigns addresses to tensors
     in_place : the layers that run in place, among `Layer.in_place`; None: all of them. If set, owners of feature maps
@@ -53,6 +59,8 @@ class Plan:
         differs from the cost model; not of CONV layers
     offload_saved_tensors : names and bytes of tensors that are copied out after a layer's forward step and back before
         its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
+    host_optimizer : how the host updates the weights of a network that isn't recorded anew; None: the GPU does
+    host_weights : how their weights are fetched from the host; None: they stay on the GPU
     memory_ratio : bytes that the GPU's memory holds, relative to its size
     time_factor : factor of the time of every computation
     footprint_baseline : the plan whose footprint this one's is compared with (`IterationOutcome.footprint_ratio`);
@@ -69,6 +77,7 @@ class Plan:
     overlap: bool = True
     layerwise: bool = True
     as_recorded: bool = False
+    saving: SavingRules | None = None
     unlimited: bool = False
     allocator: Allocator = POOL
     in_place: frozenset[int] | None = None
@@ -78,12 +87,24 @@ class Plan:
     saved_bytes: Mapping[int, int] = field(default_factory=dict)
     step_ps: Mapping[tuple[int, str], int] = field(default_factory=dict)
     offload_saved_tensors: Mapping[int, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    host_optimizer: OptimizerOffload | None = None
+    host_weights: WeightsOffload | None = None
     memory_ratio: float = 1.0
     time_factor: float = 1.0
     footprint_baseline: Plan | None = None
     nothing_to_do: str = ""
     notes: tuple[str, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
+
+    def recorded(self, network: Network) -> Network:
+        """Return a network as the plan records it: itself, without rules of saving."""
+        if self.saving is None:
+            return network
+        record_with = getattr(network, "record_with", None)
+        if record_with is None:
+            raise ValueError(f"{network.name} can't be recorded again: expected a plan without rules of saving")
+        again: Network = record_with(self.saving)
+        return again
 
 
 def _precisions() -> Iterable[str]:
@@ -112,13 +133,14 @@ class TrainingOptions:
         str, "version of the convolution library, for example cudnn4", None, metavar="NAME"
     )
     precision: str = option_field(str, "number format of the layers", "fp32", metavar="NAME", choices=_precisions)
+    channels_last: bool = option_field(bool, "feature maps have their channels last in memory", False)
     optimizer: str | None = option_field(
         str,
         "optimizer whose state is in GPU memory; adamw for a model's configuration, none (as the papers count) for "
         "other networks, if not given",
         None,
         metavar="NAME",
-        choices=lambda: OPTIMIZERS,
+        choices=optimizer_names,
     )
     pool_policy: FitPolicy = option_field(
         str, "rule by which the pool selects a free block", "best-fit", metavar="POLICY", choices=FITS

@@ -13,21 +13,33 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
+from buddysim.training.iteration.timeline import INDEPENDENT, SharedFractions
+
+#: Bytes of the GPU are counted by these. Of recorded networks alone: `master_weights` (in single precision, next to
+#: narrower ones), `gathered_shards` (weights of other GPUs), `gradient_buckets` (what is reduced over GPUs), `logits`
+#: (scores and loss), `temporaries` (gradients of activations too), `inputs`; their `feature_maps` are all that is saved
+#: for backward.
 TensorKind = Literal[
     "weights",
+    "master_weights",
     "weight_gradients",
     "optimizer_state",
+    "gathered_shards",
+    "gradient_buckets",
+    "inputs",
     "feature_maps",
     "encoded_maps",
     "decoded_maps",
+    "logits",
     "gradient_maps",
+    "temporaries",
     "workspace",
 ]
 TENSOR_KINDS: tuple[TensorKind, ...] = get_args(TensorKind)
 Pass = Literal["forward", "encode", "recompute", "decode", "backward", "update"]
 FORWARD_PART: tuple[Pass, ...] = ("forward", "encode")
 Direction = Literal["offload", "prefetch"]
-Stream = Literal["offload", "prefetch", "host"]
+Stream = Literal["offload", "prefetch", "host", "nvme", "gather", "reduce"]
 CopyTiming = Literal["before", "overlapped", "after"]
 
 SECOND = 10**12  # picoseconds
@@ -48,15 +60,17 @@ class QueuedTask(NamedTuple):
 
     Attributes
     ----------
-    stream : the direction of the link, or ``"host"``
+    stream : the direction of the link, ``"host"``, its ``"nvme"`` drives, or what GPUs gather and reduce together
     layer : whose X it is (or whose saved tensors they are)
     tensor : on the GPU, that it reads or fills; -1 for work of the host
     timing : ``"before"`` the computation of the step that launches it, which waits for it; ``"overlapped"`` with it;
         ``"after"`` it
-    byte_count : of the feature map, neither encoded nor compressed; `moved_bytes` cross the link
+    byte_count : of the feature map, neither encoded nor compressed, or of the whole tensor that GPUs gather or reduce;
+        `moved_bytes` cross the link to the host
     until : the step whose end waits for it: the one that launches it, or a later one
     after : tasks that must be over before it starts
     pins, unpins : bytes of host memory that are pinned when it is launched, and unpinned at the end of step `until`
+    name : of a recorded operation, ``"all_gather of model.layers.3"``
     """
 
     number: int
@@ -71,6 +85,7 @@ class QueuedTask(NamedTuple):
     after: tuple[int, ...] = ()
     pins: int = 0
     unpins: int = 0
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +121,19 @@ class Step:
 class Program:
     """The steps of an iteration, and the tensors and tasks that they name by position.
 
-    `resident` are the tensors that live before the first step and after the last one, in order of allocation.
+    Attributes
+    ----------
+    resident : tensors that live before the first step and after the last one, in order of allocation
+    shared : fractions of the rates that offloads and prefetches reach where both run at once
+    host_bytes : of host memory that weights, gradients and optimizer state take throughout
     """
 
     steps: tuple[Step, ...]
     tensors: tuple[ProgramTensor, ...]
     tasks: tuple[QueuedTask, ...]
     resident: tuple[int, ...]
+    shared: SharedFractions = INDEPENDENT
+    host_bytes: int = 0
 
     @cached_property
     def lives(self) -> tuple[tuple[int, int], ...]:
@@ -131,10 +152,10 @@ class Program:
         return next((step.index for step in self.steps if step.pass_ not in FORWARD_PART), len(self.steps))
 
     def stashed(self, tensor: int) -> bool:
-        """Whether a tensor is a feature map or its encoding, stored from the forward to the backward part."""
+        """Whether a tensor is a feature map, its encoding or logits, stored from the forward to the backward part."""
         first, last = self.lives[tensor]
         is_stored = first < self.first_backward <= last
-        return is_stored and self.tensors[tensor].kind in ("feature_maps", "encoded_maps")
+        return is_stored and self.tensors[tensor].kind in ("feature_maps", "encoded_maps", "logits")
 
 
 def defer(step: Step, later: Step, task: QueuedTask) -> tuple[Step, Step, QueuedTask]:

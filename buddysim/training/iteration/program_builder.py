@@ -35,7 +35,7 @@ _KINDS: dict[str, TensorKind] = {
     "saved": "feature_maps",
     "code": "encoded_maps",
     "dw": "weight_gradients",
-    "update": "workspace",
+    "update": "temporaries",
 }
 
 
@@ -91,9 +91,15 @@ class StepBuilder:
 
 
 class ProgramBuilder:
-    """The steps, tensors and tasks of a program so far."""
+    """The steps, tensors and tasks of a program so far.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    workspace_kind : of what lives during one step alone
+    """
+
+    def __init__(self, workspace_kind: TensorKind = "workspace") -> None:
+        self.workspace_kind = workspace_kind
         self.steps: list[StepBuilder] = []
         self.tensors: list[ProgramTensor] = []
         self.tasks: list[QueuedTask] = []
@@ -177,7 +183,7 @@ class ProgramBuilder:
         """Makes tensors of all that is noted."""
         for step in self.steps:
             if step.workspace_bytes:
-                step.workspace = self._made(step.layer, "workspace", step.workspace_bytes, step.part)
+                step.workspace = self._made(step.layer, self.workspace_kind, step.workspace_bytes, step.part)
         for structure, noted in self._noted.items():
             life: list[_Use] = []
             for use in sorted(noted.uses, key=_in_order):

@@ -32,7 +32,8 @@ class Stall(NamedTuple):
     ----------
     layer, pass_ : of the step that could not end or begin
     cause : ``"offload"`` or ``"prefetch"`` (a copy overlapped with computations and took longer), ``"on-demand"`` or
-        ``"copy-out"`` (a copy that overlaps with nothing), ``"host"`` (the host's own work)
+        ``"copy-out"`` (a copy that overlaps with nothing), ``"host"`` (the host's own work), ``"gather"`` or
+        ``"reduce"`` (GPUs waited for each other), ``"contention"`` (the computation took longer next to these)
     copied_layer : the layer whose feature map it was
     """
 
@@ -107,8 +108,8 @@ def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[i
 def schedule(program: Program) -> IterationSchedule:
     """Puts a program on the clock."""
     made, origin = operations(program)
-    times = timeline.run(made)
-    records = []
+    times = timeline.run(made, program.shared)
+    records, stalls = [], []
     ends = [0] * len(program.steps)
     for position, (step_index, task_index) in enumerate(origin):
         step = program.steps[step_index]
@@ -122,7 +123,8 @@ def schedule(program: Program) -> IterationSchedule:
         ends[step_index] = end  # the last operation of a step on the compute stream is its end
         if made[position].duration_ps:
             records.append(StreamOperation(timeline.COMPUTE, step.layer, step.pass_, start, end, 0))
-    stalls = []
+        if longer := end - start - made[position].duration_ps:
+            stalls.append(Stall(step.layer, step.pass_, "contention", step.layer, end - longer, longer))
     for wait in timeline.waits(made, times):
         step = program.steps[origin[wait.waiting][0]]
         launched, blamed = origin[wait.blamed]
@@ -136,6 +138,8 @@ def schedule(program: Program) -> IterationSchedule:
 
 def _cause(task: QueuedTask, launched: int) -> str:
     """Why a step waits for a task that the step `launched` launched."""
+    if task.stream in (timeline.GATHER, timeline.REDUCE):
+        return task.stream
     alone = task.timing != "overlapped" and task.until == launched
     if task.stream == "host" or not alone:
         return task.stream

@@ -13,19 +13,22 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.option import field_options, option_field
 from buddysim.base.signature import described
+from buddysim.training import recipes
+from buddysim.training.adapters.options import AdapterOptions
+from buddysim.training.caching_allocator.settings import AllocatorSettings
+from buddysim.training.sharding.options import ShardingOptions
 
 Attention = Literal["eager", "efficient", "flash"]
-Recipe = Literal["fp32", "amp-bf16", "bf16"]
 ATTENTIONS: tuple[Attention, ...] = ("eager", "efficient", "flash")
-RECIPES: tuple[Recipe, ...] = ("fp32", "amp-bf16", "bf16")
 LARGEST_SEQUENCE = 1 << 24
+LARGEST_ACCUMULATION = 1 << 20
 _CHUNKED = re.compile(r"chunked:([1-9][0-9]{0,5})")
 _GROUP = "networks from a config.json"
 
 
 @described
 @dataclass(frozen=True)
-class ConfigOptions:
+class ConfigOptions(AdapterOptions, ShardingOptions):
     """How a model that a configuration describes is trained; checked when made.
 
     Raises
@@ -41,12 +44,27 @@ class ConfigOptions:
         metavar="N",
         group=_GROUP,
     )
-    recipe: Recipe | None = option_field(
+    recipe: str | None = option_field(
         str,
-        "number formats: fp32, amp-bf16 (fp32 weights, autocast), bf16 (weights too); the configuration's if not given",
+        "number formats of weights, products and optimizer state; the configuration's if not given",
         None,
         metavar="NAME",
         group=_GROUP,
+        choices=recipes.REGISTRY.names,
+    )
+    optimizer_variant: str | None = option_field(
+        str,
+        "implementation of the optimizer: foreach, fused or for-loop of PyTorch's; bitsandbytes, paged or torchao of "
+        "quantised ones; the first one if not given",
+        None,
+        metavar="NAME",
+        group=_GROUP,
+    )
+    optimizer_in_backward: bool = option_field(
+        bool, "update each weight in the backward pass, once its gradient is there", False, group=_GROUP
+    )
+    accumulation: int = option_field(
+        int, "micro-steps of a batch each, whose gradients add up to one update", 1, metavar="N", group=_GROUP
     )
     attention: Attention | None = option_field(
         str,
@@ -84,6 +102,14 @@ class ConfigOptions:
         group=_GROUP,
     )
 
+    alloc_conf: str | None = option_field(
+        str,
+        "settings of PyTorch's allocator, as PYTORCH_CUDA_ALLOC_CONF has them; its defaults if not given",
+        None,
+        metavar="NAME:VALUE[,..]",
+        group=_GROUP,
+    )
+
     def __post_init__(self) -> None:
         declared = field_options(type(self))
         for name, option in declared.items():
@@ -91,24 +117,34 @@ class ConfigOptions:
                 option.check(name, getattr(self, name))
         if self.sequence is not None and not 1 <= self.sequence <= LARGEST_SEQUENCE:
             raise BuddysimError(f"sequence {self.sequence}: expected 1 to {LARGEST_SEQUENCE} tokens")
-        for name, known in (("recipe", (*RECIPES, None)), ("attention", (*ATTENTIONS, None))):
-            if getattr(self, name) not in known:
-                expected = ", ".join(each for each in known if each)
-                raise BuddysimError(f"{name} {shortened(getattr(self, name))}: expected one of {expected}")
+        if self.recipe in ("fp16", "fp16-master"):
+            raise BuddysimError(f"recipe {self.recipe}: fp16 gradients underflow without a scaler: expected amp-fp16")
+        if self.recipe is not None:
+            recipes.REGISTRY.find(self.recipe)
+        if self.attention not in (*ATTENTIONS, None):
+            raise BuddysimError(f"attention {shortened(self.attention)}: expected one of {', '.join(ATTENTIONS)}")
+        if not 1 <= self.accumulation <= LARGEST_ACCUMULATION:
+            raise BuddysimError(f"accumulation {self.accumulation}: expected 1 to {LARGEST_ACCUMULATION} micro-steps")
         if self.loss not in ("whole", "fused") and not _CHUNKED.fullmatch(self.loss):
             raise BuddysimError(f"loss {shortened(self.loss)}: expected whole, fused or chunked:N (chunked:8)")
         if self.packed < 1:
             raise BuddysimError(f"packed {self.packed}: expected 1 or more documents")
+        self.allocator_settings()
         if not 0 <= self.expert_skew <= 10:
             raise BuddysimError(f"expert_skew {self.expert_skew!r}: expected 0 to 10")
         if self.expert_capacity is not None and not 0 < self.expert_capacity <= 1000:
             raise BuddysimError(f"expert_capacity {self.expert_capacity!r}: expected above 0, at most 1000")
+        _ = self.adapters, self.sharding
 
     @property
     def loss_chunks(self) -> int | None:
         """The number of parts of a chunked loss; None for another loss."""
         chunked = _CHUNKED.fullmatch(self.loss)
         return int(chunked[1]) if chunked else None
+
+    def allocator_settings(self) -> AllocatorSettings:
+        """Return the settings of PyTorch's allocator."""
+        return AllocatorSettings.parse(self.alloc_conf or "")
 
     def changed(self) -> dict[str, Any]:
         """Return the values that are not the defaults, by name."""

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.garbage import collection_paused
 from buddysim.base.option import field_options
 from buddysim.base.signature import show_options
+from buddysim.training import recipes
 from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.read_config import ReadConfig, read_config
-from buddysim.training.autograd import Autocast, Tape
-from buddysim.training.autograd.compiled import compiled
-from buddysim.training.autograd.dtypes import DType, bfloat16, float32, int64
-from buddysim.training.autograd.optimizers import TracedOptimizer
-from buddysim.training.networks.config_options import ConfigOptions, Recipe
+from buddysim.training.autograd import Tape
+from buddysim.training.autograd.blocks import blocks_of
+from buddysim.training.networks.config_options import ConfigOptions
 from buddysim.training.networks.graph import Layer, Network, Value
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.recipes import Recipe
+from buddysim.training.saving.rules import SavingRules
+from buddysim.training.step.run import record_step
 
-_RECIPES: Mapping[str | None, Recipe] = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", None: "fp32"}
-_WEIGHTS: Mapping[str, DType] = {"fp32": float32, "amp-bf16": float32, "bf16": bfloat16}
-_PRODUCTS: Mapping[str, str] = {"fp32": "fp32", "amp-bf16": "bf16", "bf16": "bf16"}
+_RECIPES: Mapping[str | None, str] = {"bfloat16": "bf16", "float16": "bf16", "float32": "fp32", None: "fp32"}
 
 
 class ConfigNetwork(Network):
@@ -49,8 +49,8 @@ class ConfigNetwork(Network):
 
     def __init__(self, config: ReadConfig, options: ConfigOptions) -> None:
         self.config, self.config_options, self.name = config, options, config.name
-        self.recipe = options.recipe or _recipe_of(config)
-        self.precision = _PRODUCTS[self.recipe]
+        self.recipe = _recipe_of(config, options)
+        self.precision = self.recipe.precision
         self.source = "config.json"
         self._at: tuple[int, str, RecordedNetwork] | None = None
         model = self.model
@@ -60,7 +60,7 @@ class ConfigNetwork(Network):
     @property
     def options(self) -> Mapping[str, Value]:  # type: ignore[override]
         """What the configuration leaves open, as it is simulated."""
-        shown = {**asdict(self.config_options), "recipe": self.recipe, "attention": self.model.options.attention}
+        shown = {**asdict(self.config_options), "recipe": self.recipe.name, "attention": self.model.options.attention}
         if self.sequence is not None:
             shown["sequence"] = self.sequence
         return {name: value for name, value in shown.items() if value is not None}
@@ -74,7 +74,7 @@ class ConfigNetwork(Network):
     @cached_property
     def model(self) -> TracedModel:
         """The model without a step."""
-        with Tape(_WEIGHTS[self.recipe]):
+        with Tape(self.recipe.weights):
             return self.config.architecture.model(self.config.keys, self.config_options)
 
     @property
@@ -107,26 +107,18 @@ class ConfigNetwork(Network):
             self._at = batch, optimizer, self._recorded(batch, optimizer)
         return self._at[2]
 
-    def _recorded(self, batch: int, optimizer: str) -> RecordedNetwork:
-        with Tape(_WEIGHTS[self.recipe]) as tape:
-            model = self.config.architecture.model(self.config.keys, self.config_options)
-            update = TracedOptimizer(optimizer, model)
-            inputs = {
-                name: tape.input(one.shape, int64 if one.dtype == "int64" else _WEIGHTS[self.recipe], name)
-                for name, one in model.input_shapes(batch).items()
-            }
-            casting = Autocast(tape, bfloat16) if self.recipe == "amp-bf16" else nullcontext()
-            with tape.in_phase("forward"), casting:
-                loss = model(**inputs)
-            loss.backward()
-            del loss
-            update.step()
-            model.zero_grad()
-        if self.config_options.compile:
-            tape = compiled(tape)
+    @collection_paused()
+    def _recorded(self, batch: int, optimizer: str, saving: SavingRules | None = None) -> RecordedNetwork:
+        tape = record_step(self.config, self.config_options, self.recipe, batch, optimizer, saving=saving)
+
+        @lru_cache(maxsize=1)
+        def record_with(rules: SavingRules) -> RecordedNetwork:
+            return self._recorded(batch, optimizer, rules)
+
         return network_from_tape(
             tape, self.name, batch, self.precision, self.source, self.description,
             options=self.options, parameter_shapes=self.parameter_shapes(),
+            blocks=len(list(blocks_of(self.model))), record_with=record_with,
         )  # fmt: skip
 
 
@@ -152,6 +144,6 @@ def network_from_config(config: Mapping[str, Any] | str | os.PathLike[str], **op
 show_options(network_from_config, field_options(ConfigOptions))
 
 
-def _recipe_of(config: ReadConfig) -> Recipe:
-    """The number formats of a configuration: those of its weights. 16 bits are trained as bf16, as wide as fp16."""
-    return _RECIPES[config.keys.dtype]
+def _recipe_of(config: ReadConfig, options: ConfigOptions) -> Recipe:
+    """The recipe that options name, else that of a configuration's weights; 16 bits are trained as bf16."""
+    return recipes.REGISTRY.find(options.recipe or _RECIPES[config.keys.dtype])

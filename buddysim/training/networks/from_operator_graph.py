@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
 from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, load_operators
 from buddysim.training.networks import kinds
 from buddysim.training.networks.builder import NetworkBuilder
@@ -116,10 +117,16 @@ class _Reader:
         elif name in self.plain:
             self._add(operator, self.plain[name], before)
         elif name in _READERS:
-            kind, attributes = _READERS[name](self, operator)
-            self._add(operator, kind, before, **attributes)
+            self._add_read(operator, before)
         else:
             self._refuse(operator, "no kind of layer corresponds to it: read the model as a module instead")
+
+    def _add_read(self, operator: Operator, before: list[int]) -> None:
+        try:
+            kind, attributes = _READERS[operator.short_name](self, operator)
+        except (LookupError, TypeError, ValueError, ArithmeticError):
+            self._refuse(operator, "its tensors or arguments are none that it can have")
+        self._add(operator, kind, before, **attributes)
 
     def _add(self, operator: Operator, kind: str, before: list[int], **attributes: Any) -> None:
         name = plain = (operator.module or kind) + ("/order" if kind == "copy" else "")
@@ -210,10 +217,10 @@ class _Reader:
         attributes = {
             "channels": weights[0].shape[0],
             "kernel": weights[0].shape[2:],
-            "stride": _pair(arguments.get("stride", 1)),
-            "pad": _pair(arguments.get("padding", 0)),
-            "dilation": _pair(arguments.get("dilation", 1)),
-            "groups": arguments.get("groups", 1),
+            "stride": self._pair(operator, "stride", 1),
+            "pad": self._pair(operator, "padding", 0),
+            "dilation": self._pair(operator, "dilation", 1),
+            "groups": self._pair(operator, "groups", 1)[0],
             "bias": len(weights) > 1,
         }
         return "conv", attributes
@@ -286,12 +293,12 @@ class _Reader:
         return "batchnorm", {"affine": bool(self.weights(operator))}
 
     def maxpool(self, operator: Operator) -> tuple[str, dict[str, Any]]:
-        if set(_pair(operator.arguments.get("dilation", 1))) != {1}:
+        if set(self._pair(operator, "dilation", 1)) != {1}:
             self._refuse(operator, "pooling with dilation")
-        return "maxpool", _window(operator)
+        return "maxpool", self._window(operator)
 
     def avgpool(self, operator: Operator) -> tuple[str, dict[str, Any]]:
-        return "avgpool", _window(operator)
+        return "avgpool", self._window(operator)
 
     def pooled(self, operator: Operator) -> tuple[str, dict[str, Any]]:
         """Adaptive pooling, or a mean over height and width."""
@@ -337,6 +344,26 @@ class _Reader:
         probability = operator.arguments.get("p", 0.5)
         return "dropout", {"probability": probability}
 
+    def _pair(self, operator: Operator, name: str, default: int) -> tuple[int, int]:
+        """Return height and width of an argument: one integer or two."""
+        value = operator.arguments.get(name, default)
+        numbers = value if isinstance(value, tuple) else (value,)
+        integers = [one for one in numbers if isinstance(one, int) and not isinstance(one, bool)]
+        if len(integers) != len(numbers) or len(integers) not in (1, 2):
+            self._refuse(operator, f"{name}: {shortened(value)}: expected an integer or two")
+        return integers[0], integers[-1]
+
+    def _window(self, operator: Operator) -> dict[str, Any]:
+        arguments = operator.arguments
+        kernel = self._pair(operator, "kernel_size", 1)
+        has_stride = arguments.get("stride", ()) != ()  # without one, PyTorch records an empty list
+        return {
+            "kernel": kernel,
+            "stride": self._pair(operator, "stride", 1) if has_stride else kernel,
+            "pad": self._pair(operator, "padding", 0),
+            "ceil": bool(arguments.get("ceil_mode", False)),
+        }
+
 
 _LSTM_MODE = 2
 _QUERY_KEY_VALUE = ("query", "key", "value")
@@ -369,20 +396,3 @@ _READERS: dict[str, Callable[[_Reader, Operator], tuple[str, dict[str, Any]]]] =
     "_scaled_dot_product_cudnn_attention": _Reader.attention,
     "native_dropout": _Reader.native_dropout,
 }
-
-
-def _pair(value: object) -> tuple[int, ...]:
-    """Height and width, of one number or two."""
-    numbers = tuple(int(one) for one in value) if isinstance(value, tuple) else (int(value),)  # type: ignore[call-overload]
-    return numbers if len(numbers) == 2 else (numbers[0], numbers[0])
-
-
-def _window(operator: Operator) -> dict[str, Any]:
-    arguments = operator.arguments
-    kernel = _pair(arguments.get("kernel_size", 1))
-    return {
-        "kernel": kernel,
-        "stride": _pair(arguments["stride"]) if arguments.get("stride") else kernel,
-        "pad": _pair(arguments.get("padding", 0)),
-        "ceil": bool(arguments.get("ceil_mode", False)),
-    }

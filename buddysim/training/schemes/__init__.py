@@ -4,6 +4,7 @@ A scheme's file has:
 
 - ``SUMMARY``: for each name of a scheme, a phrase that describes it;
 - ``plan(network, batch, machine, cost, name, options) -> Plan``;
+- ``FACTS`` (optional, but for shipped schemes): a `buddysim.training.scheme_facts.SchemeFacts`, for their page;
 - ``OPTIONS`` (optional): the scheme's options by name (`buddysim.training.option`);
 - ``FAMILY`` (optional): the heading of its schemes in lists;
 - ``ORDER`` (optional): its position in lists; positions of one family are adjacent;

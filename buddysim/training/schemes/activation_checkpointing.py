@@ -1,8 +1,9 @@
-"""Activation checkpointing as `torch.utils.checkpoint` does it, with about the square root of n segments.
+"""Activation checkpointing as `torch.utils.checkpoint` does it without re-entry: parts run again in the backward pass.
 
-A network is cut where all that later layers read is one feature map. As in `checkpoint_sequential`, segments have the
-same number of pieces, each but the last saves only its input and is recomputed before its backward steps, up
-to the last tensor that those read (`checkpoint` without re-entry stops there), and the last segment saves everything.
+A model of a configuration is recorded with blocks that are recomputed (`training.saving`), operator by operator as
+PyTorch runs it. Other networks are cut where all that later layers read is one feature map. As in
+`checkpoint_sequential`, segments have the same number of pieces. Each but the last saves only its input and is
+recomputed before its backward steps, up to the last tensor that those read, and the last segment saves everything.
 Layers save what PyTorch's do. Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), choose sqrt(n).
 """
 
@@ -11,36 +12,91 @@ from __future__ import annotations
 from math import isqrt
 from typing import TYPE_CHECKING
 
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_by_torch
-from buddysim.training.schemes import UNCHANGED, _algorithms
+from buddysim.training.option import Option, values
+from buddysim.training.saving.checkpoint_rule import CHOICES, CheckpointRule, checkpoint_rules
+from buddysim.training.saving.rules import SavingRules
+from buddysim.training.scheme_facts import SchemeFacts
+from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import CostModel
     from buddysim.training.networks.graph import Network
 
-SUMMARY = {"activation-checkpointing": "recomputation of segments from their saved inputs, as PyTorch does"}
+SUMMARY = {"activation-checkpointing": "recomputation of blocks or segments from their saved inputs, as PyTorch does"}
 FAMILY = "pytorch"
 ORDER = 510
+FACTS = SchemeFacts(
+    source="PyTorch 2.13, `torch/utils/checkpoint.py`, without re-entry; torchtitan, `activation_checkpoint.py`",
+    moves="nothing: saved tensors of blocks are dropped",
+    costs="forward work, once more",
+    applies="all networks with blocks or a cut",
+    check="gradients, events and saved tensors of 15 classes equal to PyTorch "
+    "(`tests/training/transformers/test_checkpoint.py`)",
+)
 ACCURACY = UNCHANGED
+#: Shared with `offload-activations`.
+CHECKPOINT = Option(
+    str,
+    f"what is recomputed: {CHOICES}; every block of a model's configuration, about the square root of n segments of "
+    "another network, if not given",
+    "NAME",
+)
+OPTIONS = {
+    "checkpoint": CHECKPOINT,
+    "early_stop": Option(bool, "end a recomputation with the last tensor that is needed", default=True),
+}
 
 
 def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
-    """Nothing moves; the fastest CONV algorithms."""
+    """Nothing moves; the fastest CONV algorithms.
+
+    Raises
+    ------
+    BuddysimError
+        a choice that the network doesn't have
+    """
+    selected = values(OPTIONS, options.extra)
+    choice, early_stop = selected["checkpoint"], bool(selected["early_stop"])
+    if isinstance(network, RecordedNetwork) and network.record_with is not None:
+        rules = checkpoint_rules(choice or "block", network.blocks, early_stop)
+        return Plan(
+            name, {}, as_recorded=True, allocator=LiveSetCounter(), saving=SavingRules(rules),
+            nothing_to_do="nothing to recompute: the model has no blocks" * (not rules),
+            notes=(checkpoint_note(rules, network.blocks),), assumptions={"memory": eager.MEMORY},
+        )  # fmt: skip
     saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
-    parts = segments(network)
+    parts = segments(network, choice)
     return Plan(
         name,
         _algorithms.fastest(network, batch, cost),
-        segments=parts[:-1],
+        segments=parts,
         backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
         saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
-        nothing_to_do="nothing to recompute: no point at which one feature map divides the network" * (len(parts) == 1),
-        notes=(f"{len(parts)} segments, all but the last recomputed",),
+        nothing_to_do="nothing to recompute: no point at which one feature map divides the network" * (not parts),
+        notes=(f"{len(parts)} segments recomputed",),
     )
+
+
+def checkpoint_note(rules: tuple[CheckpointRule, ...], blocks: int) -> str:
+    """Return what is recomputed, in one line."""
+    regions = [region for rule in rules for region in rule.regions()]
+    recomputed = sum(map(len, regions))
+    text = f"{recomputed} of {blocks} blocks recomputed"
+    if len(regions) != recomputed:
+        text += f" in {len(regions)} segments"
+    if rules and rules[0].stored is not None:
+        every = "every second " if rules[0].stored.every_second_product else ""
+        text += f", but for the results of {every}{', '.join(rules[0].stored.names[:2])} and others"
+    return text
 
 
 def split_points(network: Network) -> tuple[tuple[int, int], ...]:
@@ -69,11 +125,31 @@ def split_points(network: Network) -> tuple[tuple[int, int], ...]:
     return tuple(parts)
 
 
-def segments(network: Network) -> tuple[tuple[int, int], ...]:
-    """About sqrt(n) parts of equally many pieces; the last one takes the remainder, as `checkpoint_sequential`."""
+def segments(network: Network, choice: str | None = None) -> tuple[tuple[int, int], ...]:
+    """First and last layer of each part that is recomputed.
+
+    Parameters
+    ----------
+    choice : ``block``: every smallest part; ``every:K``: the K-th, 2K-th, ..; ``segments:N``: N of equally many, the
+        last of which takes the remainder and isn't recomputed, as `checkpoint_sequential`; None: about sqrt(n) of these
+
+    Raises
+    ------
+    BuddysimError
+        a choice by operators, which the layers of such networks don't have
+    """
     parts = split_points(network)
-    count = max(1, isqrt(len(parts)))
-    size = len(parts) // count
-    starts = [parts[number * size][0] for number in range(count)]
-    ends = [start - 1 for start in starts[1:]] + [len(network.layers) - 1]
-    return tuple(zip(starts, ends, strict=True))
+    if len(parts) < 2:
+        return ()
+    if choice is None:
+        choice = f"segments:{max(1, isqrt(len(parts)))}"
+    if choice == "selective" or choice.startswith("operators:"):
+        raise BuddysimError(
+            f"checkpoint {shortened(choice)}: expected block, every:K or segments:N: {network.name} has no operators"
+        )
+    last = parts[-1][1]
+    return tuple(
+        (parts[region[0]][0], min(parts[region[-1]][1], last))
+        for rule in checkpoint_rules(choice, len(parts))
+        for region in rule.regions()
+    )

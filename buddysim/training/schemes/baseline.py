@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -19,6 +20,13 @@ SUMMARY = {
 }
 FAMILY = "baselines"
 ORDER = 10
+FACTS = SchemeFacts(
+    source="Rhu et al., vDNN, MICRO 2016, section II-C: network-wide allocation",
+    moves="nothing",
+    costs="nothing",
+    applies="networks of layers",
+    check="`docs/validation/training-papers.md`",
+)
 ACCURACY = UNCHANGED
 #: Networks from a configuration are measured by `eager`.
 PAPERS_ONLY = True

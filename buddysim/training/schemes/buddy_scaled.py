@@ -18,6 +18,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import read_json
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.option import Option, values
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, baseline, vdnn, vdnn_dyn
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ _SCALED: dict[str, tuple[ModuleType, str]] = {
 SUMMARY = {name: f"{scaled} scaled by a compression ratio and a slowdown" for name, (_, scaled) in _SCALED.items()}
 FAMILY = "buddy-scaled"
 ORDER = 600
+FACTS = SchemeFacts(
+    source="Choukse et al., Buddy Compression, 2019",
+    moves="nothing: device memory holds more by a ratio",
+    costs="a slowdown of every computation",
+    applies="networks of layers",
+    check="`tests/training/schemes/test_buddy_scaled.py`",
+)
 ACCURACY = UNCHANGED
 #: Without a ratio, results would be those of the scheme that is scaled.
 REQUIRES_ONE_OF = ("buddy_result", "buddy_ratio")

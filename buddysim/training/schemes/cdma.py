@@ -14,6 +14,7 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Direction
 from buddysim.training.iteration.stash import Offload, Stash
 from buddysim.training.networks.graph import Network
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, cdma_engine, vdnn
 from buddysim.training.schemes._links import link_rate
 
@@ -30,6 +31,13 @@ SUMMARY = {
 }
 FAMILY = "cdma"
 ORDER = 200
+FACTS = SchemeFacts(
+    source="Rhu et al., cDMA, HPCA 2018",
+    moves="as vdnn-all-p, compressed by the DMA engine",
+    costs="copies of the compressed bytes; bandwidth of device memory",
+    applies="ReLU: others have no zeros",
+    check="`docs/validation/training-papers.md`; `tests/training/schemes/test_cdma_laws.py`",
+)
 ACCURACY = UNCHANGED
 #: Compression changes the copies' times, and no memory.
 FITS_AS = dict.fromkeys(SUMMARY, "vdnn-all-p")
@@ -113,7 +121,11 @@ def compressed_plan(
     )
     assumptions = {"activations": contents_assumption(copies.source)}
     stash = copies.compressed_stashes(below.stash, network, batch)
-    return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions)
+    moved = [copies.contents[network.last_writer(owner)] for owner in below.stash]
+    nothing = below.nothing_to_do
+    if moved and all(one.is_dense for one in moved):
+        nothing = "nothing to compress: feature maps have no zeros; as vdnn-all-p"
+    return replace(below, scheme=name, stash=stash, notes=notes, assumptions=assumptions, nothing_to_do=nothing)
 
 
 def compressed_copies(
@@ -126,7 +138,7 @@ def compressed_copies(
 ) -> CompressedCopies:
     """A network's copies with this compressor in the engine."""
     codec = make_codec(compressor, options.extra)
-    source = make_source(options.extra)
+    source = make_source(network, options.extra)
     link = link_rate(machine, options.link)
     left_over = cdma_engine.left_over_bytes_per_s(machine.dram_bytes_per_s, machine.fp32_flops)
     rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.option import Option, values
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED
 from buddysim.training.schemes.cdma import compressed_copies, compressed_plan
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 SUMMARY = {"cdma": "vdnn-all-p with copies compressed by the compressor of --compressor"}
 FAMILY = "cdma"
 ORDER = 210
+FACTS = SchemeFacts(
+    source="cDMA with any compressor of the package",
+    moves="as cdma",
+    costs="as cdma",
+    applies="as cdma",
+    check="`tests/training/schemes/test_cdma.py`",
+)
 ACCURACY = UNCHANGED
 FITS_AS = {"cdma": "vdnn-all-p"}
 OPTIONS = {

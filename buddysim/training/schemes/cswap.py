@@ -27,6 +27,7 @@ from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OP
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.option import Option, values
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _advisor, vdnn
 from buddysim.training.schemes._codec_times import OPTIONS as CODEC_OPTIONS
 from buddysim.training.schemes._codec_times import GpuCodec, gpu_codecs, missing_codecs_text
@@ -45,6 +46,13 @@ SUMMARY = {
 }
 FAMILY = "cswap"
 ORDER = 300
+FACTS = SchemeFacts(
+    source="Chen et al., CSWAP, CLUSTER 2021",
+    moves="X of CONV layers; the advisor selects those that kernels compress first",
+    costs="copies that are not hidden, and codecs",
+    applies="CONV layers behind ReLU or max pooling",
+    check="`docs/validation/training-papers.md`; `tests/training/schemes/test_cswap.py`",
+)
 ACCURACY = UNCHANGED
 BELOW = "vdnn-conv-p"
 

@@ -26,6 +26,7 @@ from buddysim.training.iteration.program import SECOND
 from buddysim.training.iteration.stash import Encoding, Stash
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.option import Option, values
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._gist_accuracy import about, difference_text
 from buddysim.training.schemes._gist_maps import categories, maker, pooling_index_bytes, readers, relus, views
@@ -78,6 +79,13 @@ SUMMARY = {
 }
 FAMILY = "gist"
 ORDER = 700
+FACTS = SchemeFacts(
+    source="Jain et al., Gist, ISCA 2018",
+    moves="nothing: bits for ReLU before pooling, sparse rows for ReLU before CONV, FP16, FP10, FP8 for the rest",
+    costs="encoding and decoding",
+    applies="Binarize: ReLU before max pooling; SSDC: before CONV; formats: all networks",
+    check="`docs/validation/training-papers.md`; `tests/training/schemes/test_gist.py`",
+)
 
 
 def ACCURACY(name: str) -> str:
@@ -113,7 +121,7 @@ def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
     """One of the schemes, with the contents of feature maps that the options name."""
-    source = make_source(options.extra) if ENCODINGS[name].ssdc else None
+    source = make_source(network, options.extra) if ENCODINGS[name].ssdc else None
     contents = source.contents(network, batch, Codec()) if source else {}
     encoded = encoded_plan(network, batch, machine, cost, name, options, contents)
     if ENCODINGS[name].format is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes.vdnn import moved_inputs, nothing_to_offload, offloaded
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 SUMMARY = {"naive-swap": "vdnn-all-m without overlap of copies and computation"}
 FAMILY = "vdnn"
 ORDER = 120
+FACTS = SchemeFacts(
+    source="Jain et al., Gist, ISCA 2018, section V-F",
+    moves="as vdnn-all-m",
+    costs="every copy",
+    applies="all networks",
+    check="`tests/training/schemes/test_vdnn.py`",
+)
 ACCURACY = UNCHANGED
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 
 if TYPE_CHECKING:
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
 SUMMARY = {"oracle": "unlimited GPU memory; the fastest CONV algorithms"}
 FAMILY = "baselines"
 ORDER = 20
+FACTS = SchemeFacts(
+    source="Rhu et al., vDNN, MICRO 2016, section IV-C",
+    moves="nothing; memory is unlimited",
+    costs="nothing",
+    applies="all networks",
+    check="`docs/validation/training-papers.md`",
+)
 ACCURACY = UNCHANGED
 #: The GPU has as much memory as the iteration takes.
 UNLIMITED = True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Offload, Stash
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms
 
 if TYPE_CHECKING:
@@ -25,6 +26,15 @@ SUMMARY = {
 }
 FAMILY = "vdnn"
 ORDER = 100
+FACTS = SchemeFacts(
+    source="Rhu et al., vDNN, MICRO 2016, sections III and IV-A",
+    moves="X of CONV layers, or of all feature-extraction layers, once no later layer reads it; state "
+    "within layers stays",
+    costs="copies that computations do not hide",
+    applies="`all`: all networks; `conv`: CONV layers",
+    check="`docs/validation/training-papers.md`; `tests/training/schemes/test_vdnn.py`; on transformers "
+    "`test_vdnn_recorded.py`",
+)
 ACCURACY = UNCHANGED
 
 

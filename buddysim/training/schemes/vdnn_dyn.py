@@ -22,6 +22,7 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program, Step
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.outcome import format_size, layer_name
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._algorithms import PASSES, Algorithms
 from buddysim.training.schemes._links import link_rate
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
 SUMMARY = {"vdnn-dyn": "vDNN's dynamic policy: planning passes select the offloads and the CONV algorithms"}
 FAMILY = "vdnn"
 ORDER = 110
+FACTS = SchemeFacts(
+    source="Rhu et al., vDNN, MICRO 2016, section III-C",
+    moves="as the policy that it selects",
+    costs="as the policy that it selects",
+    applies="all networks",
+    check="`docs/validation/training-papers.md`",
+)
 ACCURACY = UNCHANGED
 #: It can be trained if it passes the first profiling pass.
 FITS_AS = {"vdnn-dyn": "vdnn-all-m"}

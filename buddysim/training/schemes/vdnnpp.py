@@ -22,6 +22,7 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import copy_ps
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.option import Option, values
+from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, vdnn
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 SUMMARY = {"vdnnpp": "vDNN++: vdnn-conv-p with feature maps of over 60 % zeros compressed on the host"}
 FAMILY = "vdnnpp"
 ORDER = 400
+FACTS = SchemeFacts(
+    source="vDNN++ (Shriram et al., IPDPS 2019)",
+    moves="X of CONV layers; the host compresses those of many zeros",
+    costs="as vDNN",
+    applies="CONV layers",
+    check="`tests/training/schemes/test_vdnn.py`",
+)
 ACCURACY = UNCHANGED
 #: Compression takes host time and less pinned memory.
 THREADS = 64

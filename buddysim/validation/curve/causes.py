@@ -54,10 +54,11 @@ def replay_what_ifs(machine: Machine, curves: Sequence[MeasuredCurve]) -> Iterat
     by_name = {curve.benchmark: curve for curve in curves}
     for change, keys, benchmark, point in CHANGES:
         curve = by_name.get(benchmark)
-        if curve is None:
+        points = curve.compared() if curve is not None else []
+        if curve is None or not -len(points) <= point < len(points):  # a user's own curve may have fewer points
             continue
         other = machine.with_overrides(keys)
-        x, y = curve.compared()[point]
+        x, y = points[point]
         quantity = f"{curve.benchmark} at {f'{x:,.0f} KiB' if benchmark == SHARED else f'{x:g} %'}, GB/s"
         simulated, what_if = replay_point(machine, curve, x), replay_point(other, curve, x)
         if simulated is not None and what_if is not None:

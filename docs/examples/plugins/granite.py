@@ -35,7 +35,13 @@ class GraniteDecoderLayer(DecoderLayer):
 
     factor = 1.0
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
+    def forward(
+        self,
+        hidden_states: Tensor,
+        mask: Tensor | None,
+        position_embeddings: Rotations,
+        position_ids: Tensor,
+    ) -> Tensor:
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
         hidden_states, _ = self.self_attn(hidden_states, mask, position_embeddings)

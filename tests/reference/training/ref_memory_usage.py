@@ -22,9 +22,9 @@ def ref_levels(program: Program) -> list[dict[TensorKind, int]]:
 def ref_pinned(program: Program) -> int:
     """The most host memory pinned at once: at each step, all regions pinned so far without those given back before."""
     launched = {number: step.index for step in program.steps for number in step.tasks}
-    held = [0]
+    held = [program.host_bytes]
     for step in program.steps:
-        pinned = sum(task.pins for task in program.tasks if launched[task.number] <= step.index)
+        pinned = program.host_bytes + sum(task.pins for task in program.tasks if launched[task.number] <= step.index)
         held.append(pinned - sum(task.unpins for task in program.tasks if task.until < step.index))
     return max(held)
 

@@ -85,7 +85,7 @@ def test_a_llama_block_keeps_inputs_of_products_and_sums() -> None:
         ("input_layernorm", "mul"): 1,
         ("self_attn.v_proj", "mm"): 1,
         ("self_attn", "add"): 2,  # rotated queries and keys
-        ("self_attn", "_scaled_dot_product_flash_attention"): 3,
+        ("self_attn", "_scaled_dot_product_flash_attention"): 4,
         ("self_attn.o_proj", "mm"): 1,
         ("post_attention_layernorm", "rsqrt"): 1,
         ("post_attention_layernorm", "mul"): 1,

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 from buddysim.training.autograd import Autocast, Tape, Tensor, functional
 from buddysim.training.autograd.dtypes import DTYPES, bfloat16, bool8
 from buddysim.training.autograd.module import Parameter
-from buddysim.training.autograd.records import AllocationEvent, FreeEvent, TracedOperation
+from buddysim.training.autograd.records import CUDA_SCRATCH, AllocationEvent, FreeEvent, TracedOperation
 from buddysim.training.networks.from_torch.below_autograd import Proceed, below_autograd
 
 Recipe = Literal["fp32", "bf16", "autocast"]
@@ -89,6 +89,8 @@ def run_symbolic(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp
         loss.backward()
         fresh: list[int] = []
         for event in tape.events[begin:]:
+            if isinstance(event, AllocationEvent | FreeEvent) and tape.storages[event.storage].producer == CUDA_SCRATCH:
+                continue
             if isinstance(event, AllocationEvent):
                 step.end += event.bytes
                 fresh.append(event.bytes)

@@ -8,34 +8,30 @@ from buddysim.base.errors import BuddysimError
 from buddysim.machine import TrainingMachine
 from buddysim.training import Network, simulate
 from buddysim.training.cost import PASSES, CostModel
-from buddysim.training.cost.precision import MATRIX_FRACTION, PRECISIONS
+from buddysim.training.cost.precision import PRECISIONS
 from buddysim.training.cost.work import MatmulWork
 
 LARGE = MatmulWork(1 << 17, 1 << 14, 1 << 14)
 
 
 @pytest.mark.parametrize(("precision", "tflops"), [("tf32", 156), ("fp16", 312), ("bf16", 312)])
-def test_large_products_run_at_the_rate_of_tensor_cores(precision: str, tflops: float) -> None:
-    """The fraction of the data sheet's rate is the same, but for one factor."""
-    single, other = CostModel.load("a100-40"), CostModel.load("a100-40", precision=precision)
-    faster = single.product_ps(LARGE, "forward") / other.product_ps(LARGE, "forward")
-    assert faster == pytest.approx(tflops * MATRIX_FRACTION / 19.49, rel=0.01)
+def test_large_products_run_near_the_rate_of_tensor_cores(precision: str, tflops: float) -> None:
+    model = CostModel.load("a100-80", precision=precision)
+    fraction = LARGE.flops / (model.product_ps(LARGE, "forward") / 1e12) / (tflops * 1e12)
+    assert 0.7 < fraction < 0.93
 
 
 def test_layers_bound_by_memory_move_half_the_bytes_in_half_precision() -> None:
-    network = Network.load("vgg16")
-    relu = next(layer for layer in network.layers if layer.kind == "relu")
-    single, tf32, half = (CostModel.load("a100-40", precision=name) for name in ("fp32", "tf32", "fp16"))
-    assert half.dram_bytes(relu, 64, "forward") * 2 == single.dram_bytes(relu, 64, "forward")
-    assert tf32.time_ps(relu, 64, "forward") == single.time_ps(relu, 64, "forward")
-    launch = single.machine.launch_ps
-    assert half.time_ps(relu, 64, "forward") - launch == pytest.approx(
-        (single.time_ps(relu, 64, "forward") - launch) / 2, abs=2
-    )
+    relu = next(layer for layer in Network.load("vgg16").layers if layer.kind == "relu")
+    tf32, half = (CostModel.load("a100-40", precision=name) for name in ("tf32", "fp16"))
+    assert half.dram_bytes(relu, 64, "forward") * 2 == tf32.dram_bytes(relu, 64, "forward")
+    assert half.time_ps(relu, 64, "forward") == pytest.approx(tf32.time_ps(relu, 64, "forward") / 2, rel=0.01)
 
 
 def test_no_pass_is_slower_on_tensor_cores() -> None:
-    single, tf32, half = (CostModel.load("a100-40", precision=name) for name in ("fp32", "tf32", "fp16"))
+    """Without copies between layouts: those of the widest feature maps take longer than they save."""
+    precisions = ("fp32", "tf32", "fp16")
+    single, tf32, half = (CostModel.load("a100-40", precision=name, channels_last=True) for name in precisions)
     for layer in Network.load("resnet50").layers:
         if layer.conv is not None:
             for pass_ in PASSES:
@@ -51,15 +47,18 @@ def test_feature_maps_are_halves_and_weights_are_single() -> None:
     assert half["memory.gradient_map_bytes"] * 2 == single["memory.gradient_map_bytes"]
     assert half["memory.feature_map_bytes"] < 0.52 * single["memory.feature_map_bytes"]
     assert results["tf32"].counters["memory.feature_map_bytes"] == single["memory.feature_map_bytes"]
-    assert results["bf16"].counters == half
+    memory = {name: value for name, value in half.items() if name.startswith("memory.") and name.endswith("_bytes")}
+    assert memory == {name: results["bf16"].counters[name] for name in memory}
     assert {name: result.provenance["precision"] for name, result in results.items()} == {n: n for n in PRECISIONS}
     assert "precision" in results["fp16"].provenance["assumptions"]
     assert "precision" not in results["fp32"].provenance["assumptions"]
 
 
-def test_times_in_another_precision_are_uncalibrated() -> None:
+def test_times_in_another_precision_come_from_a_gpu_that_has_them() -> None:
     assert CostModel.load("v100").calibrated
-    assert not CostModel.load("v100", precision="fp16").calibrated
+    half = CostModel.load("v100", precision="fp16")
+    assert (half.calibrated, half.source) == (False, "predicted from a100-80")
+    assert CostModel.load("a100-80", precision="fp16").source == "timings of its operators"
 
 
 def test_precision_without_a_rate_is_an_error() -> None:

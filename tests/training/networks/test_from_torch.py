@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -315,3 +316,20 @@ def test_written_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ):
         assert main(["networks", "from-torch", named, "--input-shape", "3x2x2"]) == 2
         assert problem in capsys.readouterr().err
+
+
+def test_what_a_step_saves_is_written_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of any module, one without a kind of layer too: RMSNorm saves its input, its weight and a number a row."""
+    source, target = tmp_path / "model.py", tmp_path / "model.json"
+    source.write_text("from torch import nn\n\ndef norm():\n    return nn.RMSNorm(4)\n", encoding="utf-8")
+    command = ["networks", "from-torch", f"{source}:norm", "--input-shape", "3x4", "-o", str(target)]
+    assert main(command) == 0
+    assert "RMSNorm, 4 parameters, every saved tensor of one sample" in capsys.readouterr().out
+    content = json.loads(target.read_text(encoding="utf-8"))
+    assert (content["parameters"], content["memory"]["weights_bytes"]) == (4, 16)
+    assert content["memory"]["saved_bytes"] == 3 * 4  # the input is not the step's own
+    assert [(one["name"], one["shape"], one["bytes"]) for one in content["saved_tensors"]] == [
+        ("input", [1, 3, 4], 48),
+        ("weight", [4], 16),
+        ("result1", [1, 3, 1], 12),
+    ]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import groupby
 
-from buddysim.training.autograd.records import AllocationEvent, FreeEvent
+from buddysim.training.autograd.records import CUDA_SCRATCH, AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
 from tests.training.transformers.measured import Measured
 
@@ -47,8 +47,21 @@ def events_of_tape(tape: Tape) -> Events:
     return _in_order(
         ("alloc" if isinstance(event, AllocationEvent) else "free", event.bytes, tape.storages[event.storage].producer)
         for event in tape.events
-        if isinstance(event, AllocationEvent | FreeEvent) and tape.storages[event.storage].phase != "setup"
+        if isinstance(event, AllocationEvent | FreeEvent)
+        and tape.storages[event.storage].phase != "setup"
+        and tape.storages[event.storage].producer != CUDA_SCRATCH
     )
+
+
+def peak_of_tape(tape: Tape) -> int:
+    """Peak of a tape in bytes, without memory that CUDA's kernels alone have for themselves."""
+    live = peak = 0
+    for event in tape.events:
+        if not isinstance(event, AllocationEvent | FreeEvent) or tape.storages[event.storage].producer == CUDA_SCRATCH:
+            continue
+        live += event.bytes if isinstance(event, AllocationEvent) else -event.bytes
+        peak = max(peak, live)
+    return peak
 
 
 def events_of_measured(measured: Measured) -> Events:

@@ -18,6 +18,8 @@ from torch.utils._pytree import tree_leaves
 from buddysim.training.networks.from_torch.below_autograd import Proceed, below_autograd
 
 Phase = Literal["forward", "backward", "optimizer"]
+#: A step of a user's script: model, batch, optimizer.
+Script = Callable[[torch.nn.Module, dict[str, torch.Tensor], Any], None]
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,14 @@ def measure(
     steps: int = 2,
     autocast: AbstractContextManager[Any] | None = None,
     loss_of: Callable[[Any], torch.Tensor] = lambda output: output.loss,
+    script: Script | None = None,
 ) -> Measured:
-    """Run training steps: forward, loss, backward, optimizer; gradients are dropped before the next forward."""
+    """Run training steps: forward, loss, backward, optimizer; gradients are dropped before the next forward.
+
+    Parameters
+    ----------
+    script : what a step does instead
+    """
     measured, watch = Measured(), _Watch()
     held = {"parameter": model.parameters(), "buffer": model.buffers(), "input": batch.values()}
     for role, tensors in held.items():
@@ -203,6 +211,10 @@ def measure(
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         for step in range(steps):
             watch.step = step
+            if script is not None:
+                with below_autograd(watch):
+                    script(model, batch, optimizer)
+                continue
             _step(model, batch, optimizer, watch, measured, autocast or nullcontext(), loss_of)
     measured.events = list(_events(profile, watch))
     return measured

@@ -18,6 +18,7 @@ from tests.training.transformers.compared import (  # noqa: E402
     events_of_measured,
     events_of_tape,
     first_difference,
+    peak_of_tape,
     saved_of_measured,
     saved_of_tape,
 )
@@ -44,7 +45,7 @@ def assert_equal(name: str, recipe: Any, attention: Any) -> None:
     tape = symbolic_step(configs.CONFIGS[name], configs.BATCH, sequence, recipe, attention)
     assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
-    assert tape.peak_bytes() == max(measured.curve())
+    assert peak_of_tape(tape) == max(measured.curve())
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -82,5 +83,5 @@ def test_the_networks_of_a_class_and_of_its_configuration_are_one(optimizer: str
         if layer.name != "loss":  # which a script has outside of its modules
             assert layer.name == other.name
             for pass_ in ("forward", "backward"):
-                works = [[(one.products, one.flops) for one in each.work(pass_)] for each in (layer, other)]
+                works = [[(w.products, w.kind, w.attention) for w in each.work(pass_)] for each in (layer, other)]
                 assert works[0] == works[1], layer.name

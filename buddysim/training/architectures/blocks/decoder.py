@@ -86,8 +86,10 @@ class DecoderLayer(Module):
         self.input_layernorm = RMSNorm(features)
         self.post_attention_layernorm = RMSNorm(features)
 
-    def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Tensor:
-        """Return the layer's output."""
+    def forward(
+        self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations, position_ids: Tensor
+    ) -> Tensor:
+        """Return the layer's output; the positions are held by a layer that is recomputed, and not read."""
         residual = hidden_states
         hidden_states = self.input_layernorm(hidden_states)
         hidden_states, _ = self.self_attn(hidden_states, mask, position_embeddings)
@@ -137,7 +139,7 @@ class DecoderStack(Module):
         hidden_states = inputs_embeds
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
         for layer, window in zip(self.layers, self.windows, strict=True):
-            hidden_states = layer(hidden_states, masks[window], position_embeddings)
+            hidden_states = layer(hidden_states, masks[window], position_embeddings, position_ids)
         hidden_states = self.norm(hidden_states)
         return hidden_states
 

@@ -163,7 +163,7 @@ def _flash(query: Tensor, key: Tensor, value: Tensor, is_causal: bool) -> Tensor
     logsumexp = tape.empty(query.shape[:3], float32, kernel)
     state, unused = tape.empty((2,), uint64, kernel), tape.empty((), uint64, kernel)
     flops = _flops(query, key, value, is_causal)
-    tape.launch(kernel, (query, key, value), (result, logsumexp, state), flops=flops)
+    tape.launch(kernel, (query, key, value), (result, logsumexp, state, unused), flops=flops)
     if records(query, key, value):
         node = ScaledDotProductFlashAttentionBackward0((query, key, value), flops)
         node.returns(result)
@@ -261,7 +261,7 @@ def _math(
         values = copies.repeat_interleave(values, query.shape[-3] // value.shape[-3], -3)
     scores = products.matmul(scaled, arithmetic.mul(views.transpose(keys, -2, -1), 1.0))
     if mask is not None:
-        arithmetic.add_(scores, mask)
+        scores = (arithmetic.add if query.tape.in_dispatch_mode else arithmetic.add_)(scores, mask)
     weights = dropouts.dropout(_safe_softmax(scores), dropout_p)
     del scores
     returned = copies.to(weights, dtype), copies.to(products.matmul(weights, values), dtype)

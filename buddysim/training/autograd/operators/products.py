@@ -212,4 +212,4 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         flat = views.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
         return views.view(addmm(bias, flat, views.t(weight)), (*x.shape[:-1], weight.shape[0]))
     product = matmul(x, views.t(weight))
-    return arithmetic.add_(product, bias)
+    return (arithmetic.add if tape.in_dispatch_mode else arithmetic.add_)(product, bias)

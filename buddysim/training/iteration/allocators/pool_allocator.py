@@ -133,7 +133,8 @@ class _AllocationRun:
     """The allocations of one iteration, step by step."""
 
     def __init__(self, program: Program, memory: _Memory, relief: WorkspaceFallback | None) -> None:
-        self.tensors, self.resident, self.relief = program.tensors, program.resident, relief
+        self.program, self.relief = program, relief
+        self.tensors, self.resident = program.tensors, program.resident
         self.steps, self.tasks = list(program.steps), list(program.tasks)  # changed where copies are deferred
         self.memory = memory
         self.addresses = [-1] * len(program.tensors)
@@ -152,7 +153,7 @@ class _AllocationRun:
         return self._result(None)
 
     def _result(self, failure: FailedRequest | None) -> TensorAddresses:
-        program = Program(tuple(self.steps), self.tensors, tuple(self.tasks), self.resident)
+        program = replace(self.program, steps=tuple(self.steps), tasks=tuple(self.tasks))
         return TensorAddresses(program, tuple(self.addresses), self.memory.high_water, failure, self.deferred)
 
     def _allocate(self, index: int) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.networks.config_options import Recipe
 from buddysim.training.networks.graph import Network
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from buddysim.training.networks.from_torch.cuda_rules import Attention
     from buddysim.training.networks.from_torch.traced_network import InputShapes
+    from buddysim.training.networks.from_torch.traced_step import Recipe
 
 
 def network_from_torch(

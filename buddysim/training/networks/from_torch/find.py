@@ -7,8 +7,9 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 
@@ -33,10 +34,7 @@ def find_module(spec: str) -> nn.Module:
         raise BuddysimError(f"{spec}: {shortened(name)} isn't there{hint(name, _public(module))}")
     attribute: Any = getattr(module, name)
     if not isinstance(attribute, nn.Module) and callable(attribute):
-        try:
-            attribute = attribute()
-        except Exception as error:
-            raise BuddysimError(f"{spec}: {name}() fails: {_line(error)}") from None
+        attribute = inside(attribute, lambda error: _refuse(f"{spec}: {name}() fails", error))
     if not isinstance(attribute, nn.Module):
         raise BuddysimError(f"{spec}: expected a torch.nn.Module or what makes one, found {type(attribute).__name__}")
     return attribute
@@ -44,31 +42,32 @@ def find_module(spec: str) -> nn.Module:
 
 def _imported(source: str) -> ModuleType:
     if not source.endswith(".py"):
-        try:
-            return importlib.import_module(source)
-        except Exception as error:
-            raise BuddysimError(f"{source}: can't be imported: {_line(error)}") from None
+        return inside(
+            lambda: importlib.import_module(source), lambda error: _refuse(f"{source}: can't be imported", error)
+        )
     path = Path(source)
     if not path.is_file():
         raise BuddysimError(f"{source}: no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise BuddysimError(f"{source}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
+    loader, module = spec.loader, importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise BuddysimError(f"{source}: its code fails: {_line(error)}") from None
+        inside(lambda: loader.exec_module(module), lambda error: _refuse(f"{source}: its code fails", error))
     finally:
         sys.path.pop(0)
     return module
+
+
+def _refuse(problem: str, error: BaseException) -> NoReturn:
+    raise BuddysimError(f"{problem}: {_line(error)}") from None
 
 
 def _public(module: ModuleType) -> list[str]:
     return [name for name in vars(module) if not name.startswith("_")]
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {shortened(text, 200)[1:-1]}" if text else type(error).__name__

@@ -11,9 +11,8 @@ from torch import nn
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.training.networks.config_options import Recipe
 from buddysim.training.networks.from_torch.cuda_rules import Attention
-from buddysim.training.networks.from_torch.traced_step import Inputs, trace_step
+from buddysim.training.networks.from_torch.traced_step import Inputs, Recipe, trace_step
 from buddysim.training.networks.graph import Layer, Network, Value
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork

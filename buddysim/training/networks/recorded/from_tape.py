@@ -17,7 +17,7 @@ from buddysim.training.autograd.records import AllocationEvent, FreeEvent, Stora
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.graph import Shape
 from buddysim.training.networks.recorded.layer import KIND, RecordedLayer
-from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.networks.recorded.network import RecordedNetwork, RecordWith
 from buddysim.training.networks.recorded.runs import Run, runs_of
 from buddysim.training.networks.recorded.work import work_of
 
@@ -34,6 +34,8 @@ def network_from_tape(
     description: str = "",
     options: Mapping[str, Any] | None = None,
     parameter_shapes: Mapping[str, Shape] | None = None,
+    blocks: int = 0,
+    record_with: RecordWith | None = None,
 ) -> RecordedNetwork:
     """Return the network of a tape with one training step.
 
@@ -44,16 +46,18 @@ def network_from_tape(
     precision : number format of its matrix products
     options : what the model's configuration leaves open, for provenance
     parameter_shapes : shape of each weight, by its name in the state dict
+    blocks, record_with : see `RecordedNetwork`
     """
     runs = runs_of(tape)
     uses = _Uses.of(tape, runs)
     layers = [_input_layer(tape, batch)]
     for run in runs:
         layers.append(_layer(run, uses, layers, batch))
-    _mark_classifier(layers)
+    _mark_classifier(layers, runs, tape)
     return RecordedNetwork(
         name, layers, source, description,
         tape=tape, runs=runs, batch=batch, precision=precision, options=options, parameter_shapes=parameter_shapes,
+        blocks=blocks, record_with=record_with,
     )  # fmt: skip
 
 
@@ -201,14 +205,15 @@ def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) 
         saved_fixed_bytes=private,
         element_bytes=_width(run, output),
         output_bytes=sum(storages[number].bytes for number in output),
+        outputs=tuple((storages[number].producer, storages[number].bytes) for number in output),
         weight_bytes=sum(record.bytes for record in parameters),
         saved_inputs=saved_inputs,
         saved_weight_bytes=sum(record.bytes for record in saved if record.kind in LASTING),
         has_gradient=has_gradient,
         forward_temporary_bytes=uses.temporaries[0][index],
         backward_temporary_bytes=uses.temporaries[1][index],
-        forward_work=tuple(map(work_of, run.forward)),
-        backward_work=tuple(map(work_of, run.backward)),
+        forward_work=tuple(work_of(one, uses.tape.compiled) for one in run.forward),
+        backward_work=tuple(work_of(one, uses.tape.compiled) for one in run.backward),
     )
 
 
@@ -236,8 +241,17 @@ def _shape(run: Run, output: Sequence[int], storages: Sequence[StorageRecord], b
     return (max(1, prod(shape) // batch),)
 
 
-def _mark_classifier(layers: list[RecordedLayer]) -> None:
-    """The layers from the last product with a weight on close the network: they are no feature layers."""
-    last = max((one.index for one in layers if one.parameters and any(w.products for w in one.forward_work)), default=0)
+def _mark_classifier(layers: list[RecordedLayer], runs: Sequence[Run], tape: Tape) -> None:
+    """The layers from the last product with a weight on close the network: they are no feature layers.
+
+    The weight may be an embedding's.
+    """
+    with_weights = [
+        run.index + 1
+        for run in runs
+        for one in run.forward
+        if one.products and any(tape.storages[read.storage].kind in ("parameter", "gathered") for read in one.reads)
+    ]
+    last = max(with_weights, default=0)
     for layer in layers[last:] if last else ():
         layers[layer.index] = replace(layer, part="classifier")

@@ -18,6 +18,7 @@ class RecordedLayer(Layer):
     ----------
     output_bytes : of what later layers read
     weight_bytes : of its parameters
+    outputs : operator that made what later layers read, and its bytes
     saved_inputs : layers whose outputs it saves for the backward pass
     saved_weight_bytes : of the parameters and buffers that it saves
     has_gradient : whether the backward pass computes a gradient of its output
@@ -26,6 +27,7 @@ class RecordedLayer(Layer):
     """
 
     output_bytes: int = 0
+    outputs: tuple[tuple[str, int], ...] = ()
     weight_bytes: int = 0
     saved_inputs: tuple[int, ...] = ()
     saved_weight_bytes: int = 0

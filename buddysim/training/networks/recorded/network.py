@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
@@ -14,6 +14,10 @@ from buddysim.training.networks.recorded.work import OperationWork
 if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
     from buddysim.training.networks.recorded.runs import Run
+    from buddysim.training.saving.rules import SavingRules
+
+#: Records a step by rules of saving.
+RecordWith = Callable[["SavingRules"], "RecordedNetwork"]
 
 
 class RecordedNetwork(Network):
@@ -27,6 +31,8 @@ class RecordedNetwork(Network):
     precision : number format of its matrix products, a name of `cost.precision.PRECISIONS`
     options : what the model's configuration leaves open, by name, for provenance
     parameter_shapes : shape of each weight, by its name in the state dict
+    blocks : of the model, that rules of saving name by number
+    record_with : records the step again by such rules; None where the model isn't at hand
     """
 
     recorded = True
@@ -44,11 +50,14 @@ class RecordedNetwork(Network):
         precision: str,
         options: Mapping[str, Any] | None = None,
         parameter_shapes: Mapping[str, Shape] | None = None,
+        blocks: int = 0,
+        record_with: RecordWith | None = None,
     ) -> None:
         super().__init__(name, layers, source, description)
         self.tape, self.runs, self.batch, self.precision = tape, tuple(runs), batch, precision
         self.options = dict(options or {})
         self.parameter_shapes = dict(parameter_shapes or {})
+        self.blocks, self.record_with = blocks, record_with
         self._update: RecordedUpdate | None = None
         self._recorded: tuple[RecordedLayer, ...] = tuple(layers)
 
@@ -79,6 +88,13 @@ class RecordedNetwork(Network):
     def parameter_bytes(self) -> int:
         """Bytes of all weights and biases, in their formats."""
         return sum(layer.weight_bytes for layer in self._recorded)
+
+    def layer_state_bytes(self, index: int) -> int:
+        """Bytes of the optimizer's state and masters, divided among layers by the bytes of their weights."""
+        state = sum(one.bytes for one in self.tape.storages if one.kind in ("optimizer", "master"))
+        before = sum(layer.weight_bytes for layer in self._recorded[:index])
+        total = max(1, self.parameter_bytes())
+        return state * (before + self._recorded[index].weight_bytes) // total - state * before // total
 
     def layer_work(self, index: int) -> tuple[OperationWork, ...]:
         """Work of a layer's forward operations."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from buddysim.training.autograd import Module, Parameter, Tape, Tensor, functional
 from buddysim.training.autograd.dtypes import DType, bfloat16, float32
-from buddysim.training.autograd.optimizers import TracedOptimizer
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.optimizers import find_optimizer
+from buddysim.training.optimizers.traced import TracedOptimizer
 
 BATCH, TOKENS, FEATURES, HEADS, HIDDEN, WORDS = 2, 64, 128, 4, 512, 1000
 
@@ -81,7 +82,9 @@ def recorded(layers: int = 3, optimizer: str = "none", dtype: DType = bfloat16) 
     """The network of one training step."""
     with Tape(dtype) as tape:
         model = SmallModel(layers)
-        update = TracedOptimizer(optimizer, model)
+        rule = find_optimizer(optimizer)
+        update = TracedOptimizer(rule, "" if rule is None else rule.VARIANTS[0], model.parameters())
+        update.make_state()
         numbers, labels = tape.input((BATCH, TOKENS)), tape.input((BATCH, TOKENS))
         with tape.in_phase("forward"):
             loss = model(numbers, labels)

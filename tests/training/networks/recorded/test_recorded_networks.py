@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes, simulate
 from buddysim.training.autograd.dtypes import float32
-from buddysim.training.autograd.optimizers import STATES
 from buddysim.training.cost import CostModel
+from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_bytes
+from buddysim.training.optimizers import optimizer_names
 from buddysim.training.result import TrainingResult
+from buddysim.training.schemes._links import link_rate
 
 from .small_model import BATCH, FEATURES, HIDDEN, TOKENS, WORDS, recorded
 
@@ -70,17 +73,20 @@ def test_what_layers_save_is_what_the_record_saves(network: RecordedNetwork) -> 
     assert saved_bytes(network, BATCH) == sum(storages[number].bytes for number in held)
 
 
-@pytest.mark.parametrize("optimizer", STATES)
+@pytest.mark.parametrize("optimizer", optimizer_names())
 def test_eager_lives_as_the_record_to_the_byte(optimizer: str) -> None:
     network = recorded(2, optimizer)
     result = simulate(network, BATCH, MACHINE, "eager", optimizer=optimizer)
     assert result.counters["memory.peak_bytes"] == network.tape.peak_bytes()
-    program = recorded_program(network, CostModel.load(MACHINE, precision="bf16"))
+    machine = TrainingMachine.load(MACHINE)
+    program = recorded_program(
+        network, CostModel.load(machine, precision="bf16"), link_rate(machine, None), HostRates.of(machine)
+    )
     levels = memory_usage.levels(program).sum(axis=1)
     live = list(network.tape.live_bytes())
     assert set(levels) <= set(live)
     assert max(levels) == max(live)
-    state = STATES[optimizer] * network.parameter_bytes()
+    state = sum(one.bytes for one in network.tape.storages if one.kind == "optimizer")
     assert (
         sum(program.tensors[n].byte_count for n in program.resident if program.tensors[n].kind == "optimizer_state")
         == state
@@ -99,8 +105,8 @@ def test_layers_without_a_scheme_are_as_long_and_nearly_as_large_as_eager(optimi
     eager, layers = (
         simulate(network, BATCH, MACHINE, scheme, optimizer=optimizer) for scheme in ("eager", "vdnn-none-p")
     )
-    assert layers.counters["time_ms"] == pytest.approx(eager.counters["time_ms"], rel=1e-9)
-    assert layers.counters["performance_vs_oracle"] == pytest.approx(1)
+    assert layers.counters["time_ms"] == pytest.approx(eager.counters["time_ms"], rel=2e-3)  # a launch
+    assert layers.counters["performance_vs_oracle"] == pytest.approx(1, rel=2e-3)
     assert layers.counters["memory.peak_bytes"] == pytest.approx(eager.counters["memory.peak_bytes"], rel=0.02)
 
 

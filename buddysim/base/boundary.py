@@ -1,0 +1,197 @@
+"""The boundary of every entry: no error leaves the process as a traceback.
+
+An entry is what something outside of the package calls: a command, a worker's function, a child process, the import of
+a plug-in, a notebook's display. Each runs in `inside`. A known error is one line, exit code 2. Any other error is one
+line and exit code 70, and `report_of` saves a report without contents of the user's files.
+``BUDDYSIM_TRACEBACK=1`` prints the traceback as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import shlex
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.signals import Stopped
+from buddysim.base.terminal import one_line, say
+
+EXIT_USER_ERROR = 2
+EXIT_UNEXPECTED = 70
+"""The ``EX_SOFTWARE`` of sysexits.h."""
+VARIABLE = "BUDDYSIM_TRACEBACK"
+
+#: What every command needs: another Python than the one that buddysim was installed for lacks one of them.
+NEEDED = ("numpy", "scipy", "matplotlib", "zstandard", "zlib_ng", "pydantic", "pydantic_core", "rich", "shtab")
+_RIGHT_PYTHON = (
+    "expected the Python that buddysim was installed for: . .venv/bin/activate (after make run), or pip install ."
+)
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_LONGEST_MESSAGE = 240
+_MAX_FRAMES = 40
+_MAX_CAUSES = 8
+_PACKAGES = ("buddysim", "numpy", "scipy", "pydantic", "matplotlib", "distributed", "duckdb", "pyarrow", "torch")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an entry ends after an error.
+
+    Attributes
+    ----------
+    code : exit code
+    line : what the user reads
+    """
+
+    code: int
+    line: str
+
+    def tell(self) -> int:
+        """Print the line; return the exit code."""
+        say(self.line)
+        return self.code
+
+
+def inside(run: Callable[[], T], failed: Callable[[BaseException], T]) -> T:
+    """Run an entry; an error of any class, ``SystemExit`` too, is given to `failed`.
+
+    Only Ctrl-C and signals pass: they are the user's, and the outermost entry handles them.
+    """
+    try:
+        return run()
+    except (KeyboardInterrupt, Stopped):
+        raise
+    except BaseException as error:
+        return failed(error)
+
+
+def ending(error: BaseException) -> Ending:
+    """Return how an entry ends after an error; saves a report where the error is unexpected."""
+    if isinstance(error, BuddysimError):
+        return Ending(EXIT_USER_ERROR, f"error: {error}")
+    if isinstance(error, OSError):
+        name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return Ending(EXIT_USER_ERROR, f"error: {name}{error.strerror or error}")
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in NEEDED:
+        return Ending(EXIT_USER_ERROR, f"error: {sys.executable} has no package {error.name}: {_RIGHT_PYTHON}")
+    if isinstance(error, MemoryError):
+        return Ending(EXIT_USER_ERROR, f"error: out of memory: {error}" if str(error) else "error: out of memory")
+    if os.environ.get(VARIABLE) == "1":
+        traceback.print_exception(error)
+    return Ending(EXIT_UNEXPECTED, f"unexpected: {named(error)}; {_saved(error)}")
+
+
+def run_program(run: Callable[[], int]) -> int:
+    """Run the main function of a child process; return its exit code."""
+    return inside(run, lambda error: ending(error).tell())
+
+
+def named(error: BaseException) -> str:
+    """Return the plug-in that raised an error, if any, the error's class and its message."""
+    plugin = _plugin_in(error.__traceback__)
+    message = f": {error}" if str(error) else ""
+    return one_line(f"{plugin}{type(error).__name__}{message}", _LONGEST_MESSAGE)
+
+
+@contextlib.contextmanager
+def watched() -> Iterator[list[BaseException]]:
+    """Within the block, an error of a thread or of clean-up code is one line too; gives the list of these errors."""
+    errors: list[BaseException] = []
+
+    def tell(hook: Any) -> None:
+        if hook.exc_value is not None and not isinstance(hook.exc_value, SystemExit):
+            errors.append(hook.exc_value)
+            ending(hook.exc_value).tell()
+
+    before = threading.excepthook, sys.unraisablehook
+    threading.excepthook = sys.unraisablehook = tell
+    try:
+        yield errors
+    finally:
+        threading.excepthook, sys.unraisablehook = before
+
+
+def report_folder() -> Path:
+    """Return the folder of reports: ``$XDG_STATE_HOME/buddysim``, else ``~/.local/state/buddysim``."""
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "buddysim"
+
+
+def report_of(error: BaseException) -> str:
+    """Return the report of an error: versions, the command, the traceback.
+
+    It holds no messages and no values, which may quote the user's files, and source lines of this package alone.
+    """
+    lines = [
+        "Report of an unexpected error. It holds the command, but no contents of files: messages are left out.",
+        "",
+        f"command: {shlex.join(sys.argv)}",
+        f"python: {platform.python_version()}, {platform.platform()}",
+        *(f"{name}: {number}" for name in _PACKAGES if (number := _version(name))),
+        *_traceback_lines(error),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _saved(error: BaseException) -> str:
+    """Save the report under a name that tells faults apart, so that a fault in many points is one file."""
+    where = "\n".join(_traceback_lines(error))
+    path = report_folder() / f"unexpected-{hashlib.sha256(where.encode('utf-8', 'replace')).hexdigest()[:12]}.txt"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(report_of(error))
+    except (OSError, RuntimeError) as problem:  # RuntimeError: no home folder
+        return f"no report saved: {path}: {getattr(problem, 'strerror', None) or problem}"
+    return f"report saved in {path}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _traceback_lines(error: BaseException) -> list[str]:
+    """Return an error and its causes, each with its class and the innermost frames."""
+    lines: list[str] = []
+    cause: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if cause is None:
+            break
+        lines += ["", "caused by:" if lines else "traceback, innermost last:"]
+        for frame in traceback.extract_tb(cause.__traceback__, limit=-_MAX_FRAMES):
+            path = Path(frame.filename)
+            own = _PACKAGE in path.parents
+            lines.append(f"  {path.relative_to(_PACKAGE.parent) if own else path}:{frame.lineno}, in {frame.name}")
+            lines += [f"    {frame.line}"] if own and frame.line else []
+        lines.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    return lines
+
+
+def _plugin_in(trace: TracebackType | None) -> str:
+    """Return ``plug-in FILE: `` where the innermost frame of a plug-in is on the way of an error, else nothing."""
+    from buddysim.base import plugins
+
+    text = ""
+    while trace is not None:
+        source = plugins.source_of_module(str(trace.tb_frame.f_globals.get("__name__")))
+        text = f"plug-in {source}: " if source is not None else text
+        trace = trace.tb_next
+    return text

@@ -1,0 +1,162 @@
+"""Fitted constants of operators: one TOML file for each GPU with timings, and one for all GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_toml, toml_text
+from buddysim.training.cost.operators.attention import AttentionConstants
+from buddysim.training.cost.operators.memory_bound import MemoryConstants
+from buddysim.training.cost.operators.products import ProductConstants
+
+FORMAT = 1
+SHARED = "shared"
+OPERATOR_PARTS = ("products", "attention", "memory", "experts", "attention_backward", "launch_us")
+"""Keys of a file of constants of operators; one of them tells it from a calibration of layers."""
+
+_DATA = resources.files("buddysim.training.cost") / "data" / "operators"
+
+
+@dataclass(frozen=True)
+class OperatorConstants:
+    """Constants of one GPU; what no row of it measured is empty.
+
+    Attributes
+    ----------
+    products : by number format
+    attention : by version of the kernel
+    memory : of kernels that memory bounds
+    experts : time of a grouped product over that of the plain one of its size; None without rows
+    experts_floor_us : of a layer of experts, whose other kernels sort, activate and add, in microseconds
+    calls_us : the host's part of a call, in microseconds, that rows measured between events have in them, by kind
+    source : letters of the sources of the rows behind each part, by part
+    attention_backward : rate of the backward kernel of attention over that of the forward one; None without rows
+    launch_us : the host's time to launch an operator, in microseconds, by launcher, where it was measured
+    """
+
+    machine: str
+    products: Mapping[str, ProductConstants] = field(default_factory=dict)
+    attention: Mapping[str, AttentionConstants] = field(default_factory=dict)
+    memory: MemoryConstants | None = None
+    experts: float | None = None
+    calls_us: Mapping[str, float] = field(default_factory=dict)
+    source: Mapping[str, str] = field(default_factory=dict)
+    attention_backward: float | None = None
+    launch_us: Mapping[str, float] = field(default_factory=dict)
+    experts_floor_us: float = 0.0
+
+    def over(self, other: OperatorConstants) -> OperatorConstants:
+        """Return these constants, and those of `other` where they have none."""
+        return OperatorConstants(
+            self.machine,
+            products={**other.products, **self.products},
+            attention={**other.attention, **self.attention},
+            memory=self.memory or other.memory,
+            experts=other.experts if self.experts is None else self.experts,
+            calls_us={**other.calls_us, **self.calls_us},
+            source={**other.source, **self.source},
+            attention_backward=other.attention_backward if self.attention_backward is None else self.attention_backward,
+            launch_us={**other.launch_us, **self.launch_us},
+            experts_floor_us=other.experts_floor_us if self.experts is None else self.experts_floor_us,
+        )
+
+    def to_toml(self) -> str:
+        """Return the text of its file."""
+        content: dict[str, Any] = {"format": FORMAT, "machine": self.machine}
+        if self.experts is not None:
+            content["experts"], content["experts_floor_us"] = self.experts, self.experts_floor_us
+        if self.attention_backward is not None:
+            content["attention_backward"] = self.attention_backward
+        if self.launch_us:
+            content["launch_us"] = dict(self.launch_us)
+        content["calls_us"], content["source"] = dict(self.calls_us), dict(self.source)
+        if self.memory is not None:
+            content["memory"] = asdict(self.memory)
+        content["products"] = {name: asdict(one) for name, one in self.products.items()}
+        content["attention"] = {
+            name: {**asdict(one), "peak_fraction": {str(size): part for size, part in one.peak_fraction.items()}}
+            for name, one in self.attention.items()
+        }
+        return toml_text(content)
+
+
+def parse_constants(text: str, where: str) -> OperatorConstants:
+    """Parse the text of a GPU's file.
+
+    Raises
+    ------
+    BuddysimError
+        a text that is no TOML, or has other keys
+    """
+    content = parse_toml(text, where)
+    try:
+        return _constants(content)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise BuddysimError(f"{where}: {error}: expected a file that buddysim calibrate wrote") from None
+
+
+def _constants(content: Mapping[str, Any]) -> OperatorConstants:
+    memory = content.get("memory")
+    attention = {}
+    for name, table in content.get("attention", {}).items():
+        fractions = {int(size): part for size, part in table["peak_fraction"].items()}
+        attention[name] = AttentionConstants(**{**table, "peak_fraction": fractions})
+    return OperatorConstants(
+        machine=content["machine"],
+        products={name: ProductConstants(**table) for name, table in content.get("products", {}).items()},
+        attention=attention,
+        memory=None if memory is None else MemoryConstants(**memory),
+        experts=content.get("experts"),
+        calls_us=content.get("calls_us", {}),
+        source=content.get("source", {}),
+        attention_backward=content.get("attention_backward"),
+        launch_us=content.get("launch_us", {}),
+        experts_floor_us=content.get("experts_floor_us", 0.0),
+    )
+
+
+@dataclass(frozen=True)
+class SharedOperatorConstants:
+    """Constants that hold for all GPUs: medians over those that `split.UNSHARED_GPUS` leaves.
+
+    Attributes
+    ----------
+    products : values of `ProductConstants` that GPUs share, by name
+    floor_us : of a kernel without work, where a GPU's rows have the host in them
+    memory_sharpness : `MemoryConstants.sharpness`
+    memory_bandwidth : fractions by kind, of GPUs without rows of that kind
+    experts : of GPUs without rows of experts
+    """
+
+    products: Mapping[str, float]
+    floor_us: float
+    memory_sharpness: float
+    memory_bandwidth: Mapping[str, float]
+    experts: float
+
+    def to_toml(self) -> str:
+        """Return the text of its file."""
+        return toml_text({"format": FORMAT, **asdict(self)})
+
+
+@cache
+def shared_constants() -> SharedOperatorConstants:
+    """Load the constants that hold for all GPUs."""
+    content = parse_toml((_DATA / f"{SHARED}.toml").read_text(encoding="utf-8"))
+    return SharedOperatorConstants(**{one.name: content[one.name] for one in fields(SharedOperatorConstants)})
+
+
+@cache
+def fitted_constants() -> Mapping[str, OperatorConstants]:
+    """Load the constants of all GPUs with timings, by machine."""
+    by_machine = {}
+    for entry in sorted(_DATA.iterdir(), key=lambda entry: entry.name):
+        name = entry.name.removesuffix(".toml")
+        if name not in (entry.name, SHARED):
+            by_machine[name] = parse_constants(entry.read_text(encoding="utf-8"), entry.name)
+    return by_machine

@@ -1,0 +1,1 @@
+"""Fits of operators' constants to measured rows, vectorised; nothing here is needed to simulate."""

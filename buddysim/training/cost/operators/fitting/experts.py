@@ -1,0 +1,80 @@
+"""Times of a whole layer of experts, as it was measured: its products, its feature maps, its other kernels.
+
+A layer's rows have both products (gate and up in one, then down), the activation between them, and the weighted sum
+behind. Where experts are spread over ranks, Triton's kernel (vLLM) writes zeros for the pairs of token and expert of
+other ranks, so feature maps of all pairs are moved; CUTLASS' kernel moves those of its own experts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.training.cost.operators.figures import GpuFigures
+from buddysim.training.cost.operators.fitting import fast
+from buddysim.training.cost.operators.fitting.search import Bounds, fitted
+from buddysim.training.cost.operators.products import ProductConstants
+from buddysim.training.cost.operators.rows import MeasuredOperator
+
+ALL_PAIRS = "triton"
+"""The kernel that writes the feature maps of all pairs of token and expert."""
+
+INNER_ACCESSES, HIDDEN_ACCESSES = 5, 2
+"""Accesses to each element: both halves are written and read, the activation is written; the sum reads what is written.
+
+The second product's reading of the activation is in its own time.
+"""
+
+EXPERT_BOUNDS: Mapping[str, Bounds] = {"experts": Bounds(1.0, 0.3, 3.0), "experts_floor_us": Bounds(20.0, 0.0, 300.0)}
+_HALF_BYTES = 2
+
+
+def expert_extents(row: MeasuredOperator) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
+    """Return batch, m, n and k of the two products of a layer of experts: gate and up in one, then down."""
+    tokens, hidden, inner, per_token, experts, ranks = row.extents
+    own = max(1, experts // ranks)
+    pairs = max(1, tokens * per_token // ranks)
+    active = min(own, pairs)
+    rows = max(1, round(pairs / active))
+    return (active, rows, 2 * inner, hidden), (active, rows, hidden, inner)
+
+
+def moved_bytes(row: MeasuredOperator) -> float:
+    """Return the bytes of feature maps that a layer moves between its kernels."""
+    tokens, hidden, inner, per_token, _, ranks = row.extents
+    pairs = tokens * per_token / (1 if row.name == ALL_PAIRS else ranks)
+    return pairs * _HALF_BYTES * (INNER_ACCESSES * inner + HIDDEN_ACCESSES * hidden)
+
+
+def layer_seconds(
+    named: Mapping[str, float],
+    gpu: GpuFigures,
+    products: ProductConstants,
+    bandwidth: float,
+    rows: Sequence[MeasuredOperator],
+) -> NDArray[np.float64]:
+    """Return the seconds of layers of experts.
+
+    Parameters
+    ----------
+    named : `OperatorConstants.experts` and `experts_floor_us`
+    bandwidth : fraction of the peak bandwidth of element-wise kernels
+    """
+    parts = np.array([expert_extents(one) for one in rows], dtype=float)
+    spent = sum(fast.products_seconds(vars(products), gpu, "bf16", parts[:, index]) for index in (0, 1))
+    moving = np.array([moved_bytes(one) for one in rows]) / (gpu.dram_bytes_per_s * bandwidth)
+    return np.asarray(named["experts_floor_us"] / 1e6 + named["experts"] * spent + moving)
+
+
+def fit_experts(
+    gpu: GpuFigures, products: ProductConstants, bandwidth: float, rows: Sequence[MeasuredOperator]
+) -> dict[str, float]:
+    """Return the constants of layers of experts."""
+    seconds = np.array([row.us for row in rows]) / 1e6
+
+    def predict(tried: Mapping[str, float]) -> NDArray[np.float64]:
+        return layer_seconds(tried, gpu, products, bandwidth, rows)
+
+    return fitted(predict, seconds, EXPERT_BOUNDS)

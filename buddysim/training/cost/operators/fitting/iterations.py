@@ -1,0 +1,32 @@
+"""Fit of what whole iterations alone tell: attention of an older version, and what collectives take from kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from buddysim.training.cost.operators.fitting.search import Bounds, fitted
+from buddysim.training.cost.operators.rows import TimedStep
+from buddysim.training.cost.operators.steps import IterationConstants, StepParts, step_ms
+
+
+def fit_iterations(steps: Sequence[TimedStep], parts: Sequence[StepParts]) -> IterationConstants:
+    """Return the constants for which predictions are nearest to the steps that are for fitting."""
+    inside = [(step, part) for step, part in zip(steps, parts, strict=True) if step.fitted]
+    gpus = sorted({step.gpu for step, _ in inside})
+    free = {"communication": Bounds(0.5, 0.0, 2.0), "small_heads": Bounds(1.0, 0.2, 2.0)}
+    for name in gpus:
+        free |= {f"{name} forward": Bounds(1.5, 0.5, 5.0), f"{name} backward": Bounds(1.5, 0.5, 5.0)}
+
+    def predict(tried: Mapping[str, float]) -> NDArray[np.float64]:
+        constants = _constants(tried, gpus)
+        return np.array([step_ms(step, part, constants) for step, part in inside])
+
+    return _constants(fitted(predict, np.array([step.ms for step, _ in inside]), free), gpus)
+
+
+def _constants(named: Mapping[str, float], gpus: Sequence[str]) -> IterationConstants:
+    flash1 = {name: {one: named[f"{name} {one}"] for one in ("forward", "backward")} for name in gpus}
+    return IterationConstants(named["communication"], flash1, named["small_heads"])

@@ -1,0 +1,143 @@
+"""PyTorch's caching allocator under a recorded step: two iterations in order, so that the second one finds the cache.
+
+As in PyTorch, the optimizer's state is allocated in the first update. Outside of the allocator lie the CUDA context and
+what NCCL takes; within it, but not on the record, cuBLAS' workspaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from buddysim.base.memory_pool import FitPolicy
+from buddysim.training.autograd.records import AllocationEvent, Event, FreeEvent, TracedOperation
+from buddysim.training.autograd.tape import Tape
+from buddysim.training.caching_allocator import AllocationFailure, AllocatorReplay, AllocatorSettings, replay_tape
+from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.iteration.memory_usage import (
+    CachingFacts,
+    FailedRequest,
+    TensorAddresses,
+    TensorFilter,
+    WorkspaceRelief,
+    is_any_tensor,
+)
+from buddysim.training.iteration.program import Pass, Program
+from buddysim.training.iteration.recorded_kinds import kinds_of_storages
+from buddysim.training.networks.recorded.network import RecordedNetwork
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+
+_SETUP = "allocation of weights, gradients and optimizer state"
+_PASSES: dict[str, Pass] = {"optimizer": "update"}
+_SEVERAL_GPUS = ("ddp", "fsdp", "zero1", "zero2", "zero3")
+
+
+@dataclass(frozen=True)
+class RecordedAllocator:
+    """The allocator of a recorded network on a machine.
+
+    Attributes
+    ----------
+    settings : of PyTorch's allocator
+    workspace_bytes : of cuBLAS, for each thread
+    outside_bytes : that the process takes outside of the allocator
+    """
+
+    network: RecordedNetwork
+    settings: AllocatorSettings
+    workspace_bytes: int = 0
+    outside_bytes: int = 0
+
+    @classmethod
+    def of(cls, network: RecordedNetwork, machine: TrainingMachine) -> RecordedAllocator:
+        """Return the allocator of a network with its own options, on a machine with its own figures."""
+        settings = AllocatorSettings.parse(str(network.options.get("alloc_conf") or ""))
+        gpus = max(int(str(network.options.get(name) or 1)) for name in _SEVERAL_GPUS)
+        return cls(network, settings, machine.workspace_bytes, machine.bytes_outside_allocator(gpus))
+
+    def allocate(
+        self,
+        program: Program,
+        capacity: int | None,
+        pool_policy: FitPolicy = "best-fit",
+        relief: WorkspaceRelief | None = None,
+    ) -> TensorAddresses:
+        """Run two iterations; `TensorAddresses.high_water` is the most that is reserved."""
+        offered = None if capacity is None else max(0, capacity - self.outside_bytes)
+        events = two_iterations(self.network.tape)
+        repeated = Tape()
+        repeated.events = events
+        replay = replay_tape(repeated, self.settings, offered, self.workspace_bytes)
+        failure = None
+        if replay.failure is not None:
+            assert offered is not None
+            failure = self._failed(events[replay.failure[0]], replay.failure[1], offered)
+        return TensorAddresses(
+            program, (-1,) * len(program.tensors), replay.peak_reserved_bytes, failure, {}, caching=self._facts(replay)
+        )
+
+    def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
+        """What lives at once and lies outside of the allocator: it needs no less."""
+        return LiveSetCounter().min_bytes(program, counted) + self.outside_bytes
+
+    def _facts(self, replay: AllocatorReplay) -> CachingFacts:
+        workspaces = replay.peak_requested_bytes - self.network.tape.peak_bytes()
+        return CachingFacts(replay.peak_allocated_bytes, workspaces, self.outside_bytes)
+
+    def _failed(self, event: Event, short: AllocationFailure, offered: int) -> FailedRequest:
+        """The request that fails; cached blocks have been given back by then."""
+        tape = self.network.tape
+        left = offered - short.reserved
+        layer, pass_, kind = None, "resident", _SETUP
+        position = next(number for number, one in enumerate(tape.events) if one is event)
+        if isinstance(event, AllocationEvent):
+            record = tape.storages[event.storage]
+            if record.phase != "setup":
+                layer, kind = self._layer_at(position), kinds_of_storages(tape)[event.storage]
+                pass_ = _PASSES.get(record.phase, record.phase)
+        else:
+            layer, pass_, kind = self._layer_at(position), "forward", "library_workspace"
+        return FailedRequest("gpu", layer, pass_, kind, short.requested, left, left, short.rounded - left)
+
+    def _layer_at(self, position: int) -> int:
+        """The layer of the next operation from an event on."""
+        layer_of = {one.index: run.index + 1 for run in self.network.runs for one in run.operations}
+        following = (one for one in self.network.tape.events[position:] if isinstance(one, TracedOperation))
+        return next((layer_of[one.index] for one in following if one.index in layer_of), 0)
+
+
+def two_iterations(tape: Tape) -> list[Event]:
+    """Return the events of a process's first two iterations of the step that a tape holds.
+
+    What an iteration leaves allocated is freed before the next one, as Python's variables are overwritten.
+    """
+    started = _position(tape, tape.events, "setup", other=True)
+    setup, iteration = tape.events[:started], tape.events[started:]
+    state = [
+        one for one in setup if isinstance(one, AllocationEvent) and tape.storages[one.storage].kind == "optimizer"
+    ]
+    update = _position(tape, iteration, "optimizer", other=False)
+    if update == len(iteration):
+        state = []
+    lazy = {id(one) for one in state}
+    first = [one for one in setup if id(one) not in lazy]
+    live = {one.storage: one for one in iteration if isinstance(one, AllocationEvent)}
+    for one in iteration:
+        if isinstance(one, FreeEvent):
+            live.pop(one.storage, None)
+    left = [FreeEvent(one.storage, one.bytes) for one in live.values()]
+    return [*first, *iteration[:update], *state, *iteration[update:], *left, *iteration]
+
+
+def _position(tape: Tape, events: Sequence[Event], phase: str, *, other: bool) -> int:
+    """Position of the first event of a phase, or of another one; of frees the tape has no phase."""
+    for position, one in enumerate(events):
+        if isinstance(one, FreeEvent):
+            continue
+        own = tape.storages[one.storage].phase if isinstance(one, AllocationEvent) else one.phase
+        if (own == phase) is not other:
+            return position
+    return len(events)

@@ -1,0 +1,79 @@
+"""A plan as a file, and back.
+
+The plan of a recorded step (``recorded = true``) has tables of blocks, copies, optimizer and weights, and holds for any
+batch and machine. Those of other networks name layers; times of encodings and CONV algorithms are those of one batch
+and machine.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_toml, read_text, toml_text
+from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.iteration.plan import Plan
+from buddysim.training.networks.graph import Network
+from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.plans import layer_decisions, recorded_rules
+from buddysim.training.plans.table import PlanTable
+
+MAX_FILE_BYTES = 2**24
+
+
+def plan_text(plan: Plan, network: Network) -> str:
+    """Return the text of a plan's file.
+
+    Parameters
+    ----------
+    network : that the plan is for, before it is recorded by it
+    """
+    about: dict[str, Any] = {"scheme": plan.scheme, "network": network.name}
+    if plan.nothing_to_do:
+        about["nothing_to_do"] = plan.nothing_to_do
+    if not plan.as_recorded:
+        return toml_text({**about, **layer_decisions.tables_of(plan, network)})
+    assert isinstance(network, RecordedNetwork)
+    tables = {} if plan.saving is None else recorded_rules.tables_of(plan.saving, network.blocks)
+    return toml_text({**about, "recorded": True, "unlimited": plan.unlimited, **tables})
+
+
+def read_plan(path: str | os.PathLike[str], network: Network, scheme: str) -> Plan:
+    """Return the plan of a file, for a network at its batch.
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read or isn't a plan of the network: the file, the table and its key, what was expected
+    """
+    text = read_text(path, "plan file", MAX_FILE_BYTES)
+    try:
+        return parse_plan(text, network, scheme)
+    except BuddysimError as error:
+        raise BuddysimError(f"{os.fspath(path)}: {error}") from None
+
+
+def parse_plan(text: str, network: Network, scheme: str) -> Plan:
+    """Return the plan of a file's text."""
+    table = PlanTable(parse_toml(text))
+    about = table.name("scheme", "plan")
+    table.name("network", network.name)
+    nothing = table.name("nothing_to_do", "") if table.has("nothing_to_do") else ""
+    table.known.append("nothing_to_do")
+    if not table.switch("recorded", False):
+        plan = layer_decisions.layer_plan(table, network, scheme)
+    else:
+        if not isinstance(network, RecordedNetwork):
+            raise BuddysimError(f"recorded: {network.name} isn't recorded: expected a model's configuration")
+        rules = recorded_rules.rules_of(table, network.blocks)
+        saving = rules if rules != type(rules)() else None
+        if saving is not None and network.record_with is None:
+            raise BuddysimError(f"recorded: {network.name} can't be recorded again: expected a model's configuration")
+        plan = Plan(
+            scheme, {}, as_recorded=True, saving=saving, unlimited=table.switch("unlimited", False),
+            allocator=LiveSetCounter(),
+        )  # fmt: skip
+    table.end()
+    return replace(plan, notes=(f"as {about} decided",), nothing_to_do=nothing)

@@ -1,0 +1,130 @@
+"""Offload of saved activations to pinned host memory, next to the computations.
+
+A model of a configuration is recorded with hooks that copy what autograd saves, as torchtune's `OffloadActivations`
+does it (`training.autograd.offload`): one stream of copies, which waits for the computations and is waited for, tensor
+by tensor. With two streams each direction has its own. Megatron's fine-grained offload has that too, and names the
+modules; it also fetches a group of tensors ahead and leaves the last layer's on the GPU, which isn't simulated. Without
+streams it is PyTorch's `save_on_cpu` for tensors of a least size. Recomputed blocks offload their inputs alone.
+Other networks offload the feature maps that a backward step reads, and fetch them just in time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from buddysim.base.errors import BuddysimError
+from buddysim.training.autograd.offload import OffloadSettings
+from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.iteration.stash import Offload, Stash
+from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.networks.torch_saves import saved_by_torch
+from buddysim.training.not_simulated import NotSimulatedError
+from buddysim.training.option import Option, values
+from buddysim.training.saving.block_range import BlockRange
+from buddysim.training.saving.checkpoint_rule import checkpoint_rules
+from buddysim.training.saving.offload_rule import OffloadRule
+from buddysim.training.saving.rules import SavingRules
+from buddysim.training.scheme_facts import SchemeFacts
+from buddysim.training.schemes import UNCHANGED, _algorithms, eager
+from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.graph import Network
+
+SUMMARY = {"offload-activations": "saved tensors to pinned host memory and back, next to the computations"}
+FAMILY = "pytorch"
+ORDER = 505
+FACTS = SchemeFacts(
+    source="torchtune, `training/_activation_offloading.py`, `OffloadActivations`",
+    moves="saved tensors from a least size on, but weights and those of the output",
+    costs="copies that computations do not hide",
+    applies="all networks; recomputed blocks: their inputs",
+    check="as save-on-cpu; ten timelines by hand (`tests/training/saving/test_two_blocks.py`); "
+    "`docs/validation/llm.md`",
+)
+ACCURACY = UNCHANGED
+_GROUP = "scheme offload-activations"
+OPTIONS = {
+    "checkpoint": CHECKPOINT,
+    "offload_streams": Option(
+        int, "streams of copies: 0 (between the computations), 1 (both directions in turn) or 2", "N", 1, _GROUP
+    ),
+    "offload_stash": Option(
+        int, "offloaded tensors that the GPU holds until a later one is offloaded", "N", 5, _GROUP
+    ),
+    "offload_min_bytes": Option(int, "least size of an offloaded tensor", "BYTES", 1024, _GROUP),
+    "offload_modules": Option(
+        str, "modules of blocks whose saved tensors are offloaded, by name; all but the output's if not given",
+        "NAME[,NAME..]", None, _GROUP,
+    ),
+}  # fmt: skip
+
+
+def plan(
+    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
+) -> Plan:
+    """All that is saved moves, of recomputed blocks the inputs; the fastest CONV algorithms.
+
+    Raises
+    ------
+    NotSimulatedError
+        all that compiled code saves
+    BuddysimError
+        options out of range, or modules and recomputation of a network that has neither
+    """
+    selected = values(OPTIONS, options.extra)
+    settings = _settings(selected["offload_streams"], selected["offload_stash"], selected["offload_min_bytes"])
+    choice, modules = selected["checkpoint"], _names(selected["offload_modules"])
+    if isinstance(network, RecordedNetwork) and network.record_with is not None:
+        rules = checkpoint_rules(choice, network.blocks) if choice else ()
+        if network.options.get("compile") and choice != "block":
+            raise NotSimulatedError(
+                name,
+                "not simulated with compile: offloads what eager code saves",
+                "--checkpoint block too (then it offloads the inputs of blocks)",
+            )
+        ranges = (BlockRange(0, network.blocks - 1, modules),) if modules else ()
+        return Plan(
+            name, {}, as_recorded=True, allocator=LiveSetCounter(),
+            saving=SavingRules(rules, OffloadRule(settings, ranges)),
+            notes=(checkpoint_note(rules, network.blocks),) if rules else (),
+            assumptions={"memory": eager.MEMORY},
+        )  # fmt: skip
+    if choice or modules:
+        option = "checkpoint" if choice else "offload_modules"
+        raise BuddysimError(f"{option}: expected none: {network.name} isn't described by a model's configuration")
+    saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
+    read = {network.buffer_of(index) for saved in saved_tensors.values() for index in saved.feature_maps}
+    stash = {
+        owner: Stash(offload=Offload())
+        for owner in sorted(read)
+        if owner and network.output_bytes(owner, batch) >= settings.min_bytes
+    }
+    return Plan(
+        name,
+        _algorithms.fastest(network, batch, cost),
+        stash=stash,
+        overlap=settings.streams > 0,
+        prefetch="just-in-time" if settings.streams else "on-demand",
+        backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
+        saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
+        nothing_to_do="nothing to offload: no backward step reads a feature map of that size" * (not stash),
+    )
+
+
+def _settings(streams: int, stash: int, min_bytes: int) -> OffloadSettings:
+    for name, value, least, most in (
+        ("offload_streams", streams, 0, 2),
+        ("offload_stash", stash, 1, 1 << 20),
+        ("offload_min_bytes", min_bytes, 0, 1 << 60),
+    ):
+        if not least <= value <= most:
+            raise BuddysimError(f"{name} {value}: expected {least} to {most}")
+    return OffloadSettings(streams, stash, min_bytes)
+
+
+def _names(modules: str | None) -> tuple[str, ...]:
+    return () if modules is None else tuple(name.strip() for name in modules.split(",") if name.strip())

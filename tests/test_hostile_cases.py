@@ -1,0 +1,109 @@
+"""Every input that an issue named keeps the promise (tests/hostile_cases.toml)."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz.file_types import _printed
+from tests.fuzz.promise import keeps_its_promise
+from tests.trace.builders import write_small
+
+ROOT = Path(__file__).parents[1]
+CASES = tomllib.loads((ROOT / "tests" / "hostile_cases.toml").read_text(encoding="utf-8"))["case"]
+
+
+def graph_with_strides(folder: Path) -> None:
+    text = (ROOT / "traces" / "fashion-cnn.graph.json").read_text()
+    for word in ("backward", "auto", "x"):
+        graph = json.loads(text)
+        for operator in graph["operators"]:
+            if "kernel_size" in operator["arguments"]:
+                operator["arguments"]["stride"] = word
+        (folder / f"{word}.json").write_text(json.dumps(graph))
+
+
+def store(folder: Path) -> Path:
+    results = folder / "store" / "results" / "ab"
+    results.mkdir(parents=True)
+    (folder / "store" / "STORE").write_text("buddysim store 1\n")
+    return results
+
+
+def newer_record(folder: Path) -> None:
+    (store(folder) / ("ab" * 16)).write_bytes(b"buddysim-result 9 " + b"0" * 64 + b" 1\nx")
+
+
+def escape_in_a_store(folder: Path) -> None:
+    (store(folder) / "ab\x1b[31mred").write_bytes(b"x")
+
+
+def part(folder: Path, **columns: Any) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    store(folder)
+    (folder / "store" / "parts").mkdir()
+    parquet.write_table(pa.table(columns), folder / "store" / "parts" / "x.parquet")
+
+
+def part_of_lists(folder: Path) -> None:
+    part(folder, key=[["ab"]], engine=[["x"]], model_version=[[1]], record=[[b"x"]])
+
+
+def part_of_texts(folder: Path) -> None:
+    part(folder, key=["ab"], engine=["replay"], model_version=["1"], record=["x"])
+    path = folder / "store" / "parts" / "x.parquet"
+    import os
+
+    os.utime(path, (1, 1))  # old enough for its single files to go
+
+
+def network_named_as_a_formula(folder: Path) -> None:
+    text = _printed("networks", "show", "alexnet", "--toml")
+    name = tomllib.loads(text)["name"]
+    (folder / "x.toml").write_text(text.replace(f'"{name}"', '"$x^{$"', 1))
+
+
+def sparse_archive(folder: Path) -> None:
+    """A file of 3 GiB of holes, in GNU's old format for sparse files."""
+    head = tarfile.TarInfo("meta.jsonl")
+    head.type = tarfile.GNUTYPE_SPARSE
+    block = bytearray(head.tobuf(tarfile.GNU_FORMAT))
+    block[386 : 386 + 24] = b"%011o\0%011o\0" % (0, 0)  # one part: nothing at 0
+    block[483:495] = b"%011o\0" % (3 << 30)
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    out = io.BytesIO(bytes(block) + bytes(1024))
+    (folder / "x.tar").write_bytes(out.getvalue())
+
+
+def needs(case: dict[str, Any]) -> bool:
+    return "results" in case["command"] or "sweep" in case["command"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"].replace(" ", "-"))
+def test_a_case_keeps_the_promise(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if needs(case) and find_spec("duckdb") is None:
+        pytest.skip("needs pip install 'buddysim[sweep]'")
+    folder = tmp_path / "case"
+    folder.mkdir()
+    for name, text in case.get("files", {}).items():
+        (folder / name).write_text(text.lstrip("\n"))
+    if "make" in case:
+        globals()[case["make"]](folder)
+    for name, text in case.get("environment", {}).items():
+        monkeypatch.setenv(name, text.replace("{}", str(folder)))
+    trace = write_small(tmp_path / "t.bin", 4) if "TRACE" in case["command"] else None
+    command = [str(trace) if word == "TRACE" else word.replace("{}", str(folder)) for word in case["command"]]
+    err = io.StringIO()
+    code, _ = keeps_its_promise(command, err)
+    assert code == (2 if "error" in case else 0)
+    assert case.get("error", "") in err.getvalue()

@@ -1,0 +1,34 @@
+"""The lines of host and GPU, computed by hand."""
+
+from __future__ import annotations
+
+from buddysim.training.cost.operators.host import PS_PER_US, HostConstants, LaunchQueue, host_ps
+from buddysim.training.networks.recorded.work import OperationWork
+
+US = PS_PER_US
+CONSTANTS = HostConstants(forward_us=10, backward_us=6, optimizer_us=2, compiled_us=3, launch_us=4)
+
+
+def test_short_kernels_wait_for_the_host() -> None:
+    """Launches at 10, 20 and 30 us, 4 us to each start: kernels of 1 us end at 15, 25 and 35 us."""
+    queue = LaunchQueue(CONSTANTS)
+    assert [queue.launch(10 * US, US) for _ in range(3)] == [15 * US, 10 * US, 10 * US]
+
+
+def test_long_kernels_hide_the_host() -> None:
+    queue = LaunchQueue(CONSTANTS)
+    assert [queue.launch(10 * US, 50 * US) for _ in range(3)] == [64 * US, 50 * US, 50 * US]
+
+
+def test_the_host_runs_ahead_while_a_long_kernel_runs() -> None:
+    """A kernel of 100 us covers ten launches; those after it run one right after the other."""
+    queue = LaunchQueue(CONSTANTS)
+    queue.launch(10 * US, 100 * US)
+    assert [queue.launch(10 * US, US) for _ in range(9)] == [US] * 9
+
+
+def test_each_launcher_has_its_own_time() -> None:
+    def spent(launcher: str, tensors: int = 1) -> float:
+        return host_ps(OperationWork(0, launcher=launcher, tensors=tensors), CONSTANTS) / US  # type: ignore[arg-type]
+
+    assert [spent("forward"), spent("backward"), spent("compiled"), spent("optimizer", 5)] == [10, 6, 3, 20]

@@ -1,0 +1,60 @@
+"""Measured steps as their sources timed them: losses, dropout, heads; and what a step's time adds up from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from buddysim.training.cost.model import CostModel
+from buddysim.training.cost.operators.rows import TimedStep
+from buddysim.training.cost.operators.steps import IterationConstants, StepParts, network_of_step, parts_of, step_ms
+
+STEP = TimedStep(
+    "made", "made-1", "a100-80", "gpt2", "fp32", "eager", "eager", "whole", 64, 1, 1, "none", 1, "forward", 10.0
+)
+CONSTANTS = IterationConstants(0.5, {"a100-80": {"forward": 2.0, "backward": 3.0}}, 0.5)
+
+
+def gpu_ms(step: TimedStep) -> float:
+    precision = "fp32" if step.recipe == "fp32" else "bf16"
+    return parts_of(step, network_of_step(step), CostModel.load(step.gpu, precision=precision)).gpu_ms
+
+
+def test_a_step_is_the_longer_line() -> None:
+    """5 + 1 + 2 + half of 4 are 10 ms of the GPU; version 1 of attention takes 2 x 1 + 3 x 2, half for small heads."""
+    parts = StepParts(5.0, 1.0, 2.0, 7.0, 4.0, 0.0, head_size=128)
+    assert step_ms(STEP, parts, CONSTANTS) == 10.0
+    assert step_ms(STEP, replace(parts, host_ms=12.0), CONSTANTS) == 12.0
+    older = replace(STEP, attention="flash1")
+    assert step_ms(older, parts, CONSTANTS) == 15.0
+    assert step_ms(older, replace(parts, head_size=64), CONSTANTS) == 11.0
+
+
+def test_a_forward_pass_that_is_timed_without_loss() -> None:
+    whole, untimed, none = (gpu_ms(replace(STEP, loss=loss)) for loss in ("whole", "untimed", "none"))
+    assert whole > untimed > none
+
+
+def test_an_evaluation_has_no_dropout_and_bert_no_head_for_words() -> None:
+    network = network_of_step(replace(STEP, loss="none"))
+    assert not [one for one in network.tape.operations if "dropout" in one.name]
+    bert = replace(STEP, model="bert-large")
+    with_head, without = (gpu_ms(replace(bert, loss=loss)) for loss in ("untimed", "none"))
+    assert without < 0.96 * with_head
+
+
+def test_the_fused_loss_reads_logits_once_and_writes_their_gradient() -> None:
+    """Of 64 x 50,257 logits 2 B are read forward, read and written backward: 19.3 MB."""
+    half = replace(STEP, recipe="amp-bf16", part="step")
+    saved = gpu_ms(half) - gpu_ms(replace(half, loss="flash"))
+    assert saved > 0.03
+
+
+@pytest.mark.parametrize("name", ["nll_loss_forward", "nll_loss_backward"])
+def test_the_loss_reads_one_probability_of_a_row(name: str) -> None:
+    from buddysim.training.networks.recorded.work import work_of
+
+    (operation,) = [one for one in network_of_step(STEP).tape.operations if one.name == name]
+    logits = max(one.bytes for one in operation.reads)
+    assert work_of(operation).bytes == pytest.approx(logits if "backward" in name else 0, abs=0.01 * logits)
