@@ -7,6 +7,7 @@ cuDNN's, each layer saves what PyTorch's does; memory is counted in bytes that l
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.training.iteration.allocators import LiveSetCounter
@@ -46,6 +47,11 @@ def plan(
     """Nothing moves; what autograd saves is freed as its backward step is done."""
     if network.recorded:
         return Plan(name, {}, as_recorded=True, allocator=LiveSetCounter(), assumptions={"memory": CACHING})
+    return replace(as_autograd_saves(network, batch, cost, name), assumptions={"memory": MEMORY})
+
+
+def as_autograd_saves(network: Network, batch: int, cost: CostModel, name: str) -> Plan:
+    """Return the plan of a described network in which nothing moves and layers save what PyTorch's do."""
     saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
     return Plan(
         name,
@@ -53,5 +59,4 @@ def plan(
         backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
         saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
         allocator=LiveSetCounter(),
-        assumptions={"memory": MEMORY},
     )

@@ -11,6 +11,7 @@ overlaps with the computations, and the weights of an iteration are those of one
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.training.host.needs import check_host_updates
@@ -18,12 +19,11 @@ from buddysim.training.host.optimizer_offload import DEVICES, LIBRARIES, Optimiz
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.option import Option, values
 from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
-from buddysim.training.schemes import UNCHANGED, _algorithms, eager
+from buddysim.training.schemes import UNCHANGED, eager
 from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
 
 if TYPE_CHECKING:
@@ -97,13 +97,8 @@ def plan(
             saving=SavingRules(checkpoints, optimizer=None if nothing else rule),
             assumptions={"memory": eager.MEMORY, "host": HOST, "gradients": IN_FLIGHT},
         )  # fmt: skip
-    saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
-    return Plan(
-        name,
-        _algorithms.fastest(network, batch, cost),
-        backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
-        saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
-        allocator=LiveSetCounter(),
+    return replace(
+        eager.as_autograd_saves(network, batch, cost, name),
         host_optimizer=None if nothing else rule,
         nothing_to_do=nothing,
         notes=notes,

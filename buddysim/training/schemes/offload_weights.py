@@ -8,6 +8,7 @@ step, between the computations. NVMe drives hold what doesn't fit into host memo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
@@ -17,12 +18,11 @@ from buddysim.training.host.weights_offload import WeightsOffload
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.option import Option, values
 from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
-from buddysim.training.schemes import UNCHANGED, _algorithms, eager
+from buddysim.training.schemes import UNCHANGED, eager
 from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
 from buddysim.training.schemes.offload_optimizer import HOST, NO_OPTIMIZER, OPTIMIZER_DEVICE
 
@@ -86,13 +86,8 @@ def plan(
             notes=(checkpoint_note(checkpoints, network.blocks),) if checkpoints else (),
             assumptions={"memory": eager.MEMORY, "host": HOST},
         )  # fmt: skip
-    saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
-    return Plan(
-        name,
-        _algorithms.fastest(network, batch, cost),
-        backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
-        saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
-        allocator=LiveSetCounter(),
+    return replace(
+        eager.as_autograd_saves(network, batch, cost, name),
         host_optimizer=None if nothing else optimizer,
         host_weights=None if nothing else weights,
         nothing_to_do=nothing,
