@@ -68,6 +68,30 @@ def test_a_gradient_of_the_head_that_waits_for_the_embeddings_is_no_logits() -> 
     assert [kinds[one.number] for one in waiting if one.phase == "backward"] == ["weight_gradients"]
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    ("sequence", "recipe", "options", "gradients"),
+    [
+        (32, "bf16", {"lora": "4,q_proj", "qlora": True, "lora_library": "peft"}, set()),
+        (64, "bf16", {}, {("mm", 2 * 300 * 64)}),
+        (64, "amp-bf16", {}, {("mm", 2 * 300 * 64)}),
+        (32, "amp-bf16", {"lora": "2,lm_head"}, {("mm", 2 * 300 * 2), ("mm", 2 * 64 * 2)}),
+    ],
+    ids=["frozen", "tied", "cast", "adapter"],
+)
+def test_a_gradient_of_the_heads_weight_is_not_taken_for_as_many_logits(
+    sequence: int, recipe: str, options: dict[str, Any], gradients: set[tuple[str, int]], compiled: bool
+) -> None:
+    """Logits have tokens x 300 numbers, the weight 64 x 300: in bytes or in numbers they are equal here."""
+    tape = network_from_config(CONFIG, sequence=sequence, recipe=recipe, compile=compiled, **options).at(1).tape
+    kinds = kinds_of_storages(tape)
+    of_head = [one for one in tape.storages if one.scope.startswith("lm_head") and one.kind != "gradient"]
+    made = [one for one in of_head if one.phase == "backward"]
+    assert {(one.producer, one.bytes) for one in made if kinds[one.number] == "weight_gradients"} == gradients
+    loss = [kinds[one.number] for one in tape.storages if one.phase == "backward" and one.scope == "loss"]
+    assert "weight_gradients" not in loss
+
+
 def test_without_blocks_nothing_x_as_logits() -> None:
     assert "logits" not in kinds_of_storages(recorded(0).tape)
     assert "logits" in kinds_of_storages(recorded(1).tape)

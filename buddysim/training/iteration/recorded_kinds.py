@@ -1,9 +1,10 @@
 """What each storage of a recorded step is for, as memory is counted.
 
 Logits and loss are what the output head and the loss allocate: in the forward pass all from the first matrix product
-after the last block on, in the backward pass what the modules of these operations allocate, but what is as large as a
-weight of the head: its gradient, which waits for that of an embedding with the same weight. A block is a module with a
-number in its path. A record without blocks has no head: nothing tells it from other layers.
+after the last block on, in the backward pass what the modules of these operations allocate, but the gradients of the
+head's weights, which wait for that of an embedding with the same weight, or for a cast. Sizes don't tell these apart:
+a product of the backward pass that reads no weight gives one. A block is a module with a number in its path. A record
+without blocks has no head: nothing tells it from other layers.
 """
 
 from __future__ import annotations
@@ -41,19 +42,14 @@ def kinds_of_storages(tape: Tape) -> list[TensorKind]:
     head = _head(tape)
     operations = [tape.operations[index] for index in head]
     scopes = {one.scope for one in operations}
-    weights = {
-        operand.bytes
-        for one in operations
-        for operand in one.reads
-        if tape.storages[operand.storage].kind in ("parameter", "gathered")
-    }
+    gradients = _weight_gradients(tape, scopes)
     allocated: list[int] = []
     for event in tape.events:
         if isinstance(event, AllocationEvent):
             record = tape.storages[event.storage]
             if record.kind in _OF_THE_HEAD:
                 if record.phase == "backward" and record.scope in scopes:
-                    kinds[event.storage] = "weight_gradients" if record.bytes in weights else "logits"
+                    kinds[event.storage] = "weight_gradients" if event.storage in gradients else "logits"
                 allocated.append(event.storage)
         elif isinstance(event, TracedOperation):
             if event.index in head:
@@ -77,3 +73,27 @@ def _head(tape: Tape) -> set[int]:
         if phase == "forward" and in_blocks:
             head.update(one.index for one in dropwhile(lambda one: not one.products, operations[in_blocks[-1] + 1 :]))
     return head
+
+
+def _weight_gradients(tape: Tape, scopes: set[str]) -> set[int]:
+    """Storages with gradients of weights that modules make: results of products, and what is made of these alone."""
+    weights, made = _weights(tape), set[int]()
+    for operation in tape.operations:
+        if operation.phase == "backward" and operation.scope in scopes:
+            reads = {operand.storage for operand in operation.reads}
+            if reads and (reads.isdisjoint(weights) if operation.products else reads <= made):
+                made.update(operand.storage for operand in operation.writes)
+    return made
+
+
+def _weights(tape: Tape) -> set[int]:
+    """Storages of weights, whole or gathered, and of what is made of them: dequantised ones, casts, fused ones too."""
+    made = {one.number for one in tape.storages if one.kind in ("parameter", "gathered", "buffer")}
+    for operation in tape.operations:
+        read = [operand for operand in operation.reads if operand.storage in made]
+        if not read or operation.products:
+            continue
+        shapes = {operand.shape for operand in read}
+        of_weights = len(read) == len(operation.reads)
+        made.update(one.storage for one in operation.writes if of_weights or one.shape in shapes)
+    return made
