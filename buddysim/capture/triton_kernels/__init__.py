@@ -1,0 +1,254 @@
+"""``python -m buddysim capture triton``: the Triton kernels of a Python script as a trace file, without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.base.output import Output, check_output
+from buddysim.base.terminal import say, warn
+from buddysim.capture.arguments import add_compressor, add_program, add_provenance
+from buddysim.capture.child_process import signals_to
+from buddysim.capture.messages import exit_code
+
+if TYPE_CHECKING:
+    from buddysim.capture.opencl.window import LaunchWindow
+    from buddysim.capture.triton_kernels.session import TritonCaptureSettings, TritonCaptureSummary
+
+NAME = "triton"
+ORDER = 40
+HELP = """the Triton kernels of a Python script, lane by lane, with the values of their tensors
+
+Each launch runs in Triton's interpreter and is compiled for the GPU; no GPU is needed. Tensors lie on the CPU. The
+script's exit code is passed on."""
+
+_INSTALL = "pip install 'buddysim[triton]'"
+_DEFAULT_MACHINE = "h100-sxm"
+
+
+def _snapshots(text: str) -> int:
+    if not text.isdecimal() or int(text) > 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to 1000")
+    return int(text)
+
+
+def _sample(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an integer from 1")
+    return int(text)
+
+
+def _window(text: str) -> LaunchWindow:
+    from buddysim.capture.opencl.window import LaunchWindow
+
+    try:
+        return LaunchWindow.parse(text)
+    except BuddysimError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file to write (default: SCRIPT.bin)")
+    parser.add_argument(
+        "--machine",
+        default=_DEFAULT_MACHINE,
+        metavar="NAME",
+        help="machine, or its file, for whose compute capability kernels are compiled (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--snapshots",
+        type=_snapshots,
+        default=10,
+        metavar="N",
+        help="number of snapshots of all tensors to keep, at equal distances in launches (default: 10)",
+    )
+    parser.add_argument(
+        "--trace-launches",
+        type=_window,
+        metavar="FIRST:END",
+        help="trace only these launches, by their number in the run: 750, 750:753, 750: or :3; the others are "
+        "interpreted alone",
+    )
+    parser.add_argument(
+        "--grid-sample",
+        type=_sample,
+        default=1,
+        metavar="N",
+        help="trace one of N thread blocks of each launch; all are interpreted (default: 1)",
+    )
+    add_compressor(parser)
+    add_provenance(parser, "script", level=1)
+    add_program(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Capture one run of a script; return its exit code."""
+    executable = shutil.which(args.program)
+    if executable is None:
+        raise BuddysimError(f"{args.program}: not found, or not executable: expected python SCRIPT")
+    script = Path(args.arguments[0] if args.arguments else "")
+    if not Path(executable).name.startswith("python") or not script.is_file():
+        raise BuddysimError(f"capture triton: {shlex.join([args.program, *args.arguments])}: expected python SCRIPT")
+    output = Path(f"{script.stem}.bin") if args.output is None else args.output
+    check_output(output, [executable, *args.arguments])
+    settings = {
+        "package": str(Path(buddysim.__file__ or "").parent),
+        "output": os.fspath(output),
+        "command": shlex.join(["buddysim", *sys.argv[1:]]),
+        "source": args.source or script.name,
+        "licence": args.licence,
+        "level": args.level,
+        "architecture": architecture_of(args.machine),
+        "snapshots": args.snapshots,
+        "window": None if args.trace_launches is None else str(args.trace_launches),
+        "grid_sample": args.grid_sample,
+        "compressor": args.compressor,
+    }
+    with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
+        file = Path(folder, "settings.json")
+        file.write_text(json.dumps(settings))
+        runner = Path(__file__).with_name("script_program.py")
+        process = subprocess.Popen([executable, str(runner), str(file), *args.arguments])
+        with signals_to(process):
+            try:
+                return exit_code(process.wait())
+            finally:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait()
+
+
+def architecture_of(machine: str) -> int:
+    """Return a machine's compute capability as the compiler names it: 90 for 9.0.
+
+    Raises
+    ------
+    BuddysimError
+        where the machine doesn't say it
+    """
+    from buddysim.machine.training import TrainingMachine
+
+    capability = TrainingMachine.load(machine).training.compute_capability
+    if capability is None:
+        raise BuddysimError(f"{machine}: no training.compute_capability: expected one such as 9.0")
+    return int(capability.replace(".", ""))
+
+
+@contextmanager
+def capture(
+    output: str | os.PathLike[str],
+    *,
+    machine: str = _DEFAULT_MACHINE,
+    snapshots: int = 10,
+    launches: str | None = None,
+    grid_sample: int = 1,
+    source: str = "",
+    compressor: str | None = None,
+) -> Iterator[None]:
+    """Capture the Triton launches within the ``with`` block of this process.
+
+    Parameters
+    ----------
+    output : the trace file
+    machine : for whose compute capability kernels are compiled
+    snapshots : of all tensors, at most
+    launches : those to trace, ``"750:753"``; None: all
+    grid_sample : trace one of so many thread blocks
+    source : what is captured
+    compressor : of the size maps; None: `buddysim.compress.DEFAULT`
+    """
+    from buddysim.capture.opencl.window import LaunchWindow
+    from buddysim.capture.triton_kernels.session import TritonCaptureSettings
+    from buddysim.compress import DEFAULT
+
+    require_triton()
+    settings = TritonCaptureSettings(
+        architecture_of(machine),
+        snapshots,
+        None if launches is None else LaunchWindow.parse(launches),
+        grid_sample,
+        compressor or DEFAULT,
+    )
+    part = Output(output, keep_part=True)
+    with captured(part, settings, source or Path(output).stem, "with capture.triton(...)") as ended:
+        try:
+            yield
+        except BaseException as error:
+            ended.append(f"the block ended with {type(error).__name__}: the trace has what it did before")
+            raise
+    part.put()
+
+
+@contextmanager
+def captured(
+    part: Output, settings: TritonCaptureSettings, source: str, command: str, licence: str = "", level: int = 1
+) -> Iterator[list[str]]:
+    """Capture a block into the part of an output, and report it; the caller completes the output.
+
+    Parameters
+    ----------
+    part : to write
+    settings : of the capture
+    source, command, licence : for the provenance
+    level : of the compression
+
+    Yields
+    ------
+    a list that receives how the block ended, where it didn't end well
+    """
+    from buddysim.capture.triton_kernels.assumptions import ASSUMED
+    from buddysim.capture.triton_kernels.session import RESERVED_PROVENANCE_BYTES, TritonSession
+    from buddysim.capture.triton_kernels.triton_names import check_names
+    from buddysim.trace import Provenance
+    from buddysim.trace.writer import TraceWriter
+
+    check_names()
+    provenance = Provenance("buddysim capture triton", buddysim.__version__, source, licence, command, dict(ASSUMED))
+    ended: list[str] = []
+    start = time.monotonic()
+    with TraceWriter(
+        part, provenance, compression_level=level, reserved_provenance_bytes=RESERVED_PROVENANCE_BYTES
+    ) as writer:
+        session = TritonSession(writer, provenance, settings)
+        try:
+            with session.interpreter.installed():
+                yield ended
+        finally:
+            session.finish(ended[0] if ended else "none: the program ended")
+            writer.close()
+            report(part, session.summary, time.monotonic() - start)
+
+
+def require_triton() -> None:
+    """Refuse an environment without Triton or PyTorch."""
+    for module in ("triton", "torch"):
+        if importlib.util.find_spec(module) is None:
+            raise BuddysimError(f"capture triton: {module} isn't installed: {_INSTALL}")
+
+
+def report(output: Output, summary: TritonCaptureSummary, seconds: float) -> None:
+    """Print the summary to standard error, as standard output belongs to the program."""
+    counts = summary.accesses
+    say(
+        f"{output.path}: {summary.kernels} kernels of {summary.launches} launches, {counts.operations} warp operations "
+        f"({counts.lane_accesses} lane accesses), {summary.allocations} allocations, {summary.snapshots} snapshots; "
+        f"{seconds:.1f} s"
+    )
+    if not summary.launches:
+        warn("the program launched no Triton kernel")
+    if counts.outside:
+        warn(f"{counts.outside} lane accesses were outside of all tensors")

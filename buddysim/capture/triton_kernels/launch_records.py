@@ -1,0 +1,222 @@
+"""From the programs of a launch to the records of its thread blocks: lines of each warp's accesses, with their times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel
+from buddysim.capture.triton_kernels.expand import expand
+from buddysim.capture.triton_kernels.interpretation import InterpretedProgram
+from buddysim.capture.triton_kernels.layouts import LANES
+from buddysim.capture.triton_kernels.path import NOTHING, PathFinder, ProgramPath
+from buddysim.capture.triton_kernels.placement import Placement
+from buddysim.capture.triton_kernels.ptx import Position
+from buddysim.capture.triton_kernels.timing import PathTimes
+from buddysim.trace.blocks import Records
+from buddysim.trace.records import (
+    ATOMIC_CONFLICTS_SHIFT,
+    BLOCK_DTYPE,
+    FLAG_BYPASS_L1,
+    OP_ATOMIC,
+    OP_BARRIER,
+    OP_DTYPE,
+    OP_LOAD,
+    OP_STORE,
+    WARP_DTYPE,
+)
+
+_KINDS: Final = {"load": OP_LOAD, "async_copy": OP_LOAD, "store": OP_STORE, "atomic": OP_ATOMIC}
+#: Lane accesses of the programs that are expanded together.
+_BATCH_LANES: Final = 1 << 20
+
+
+@dataclass
+class AccessCounts:
+    """Counts of a capture.
+
+    Attributes
+    ----------
+    lane_accesses : addresses that the interpreter's programs accessed
+    operations : warp operations in the trace
+    dropped : accesses of the interpreter that the compiled kernel doesn't have
+    outside : lane accesses outside of all tensors
+    """
+
+    lane_accesses: int = 0
+    operations: int = 0
+    dropped: int = 0
+    outside: int = 0
+
+
+@dataclass
+class _KnownPath:
+    path: ProgramPath
+    times: PathTimes
+
+
+class LaunchRecords:
+    """Makes the records of one compiled kernel's launches.
+
+    Parameters
+    ----------
+    kernel : compiled
+    source_loops : positions of the source's loops, with their last lines
+    placement : of the tensors
+    architecture : of the GPU
+    counts : receives counts
+    """
+
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        source_loops: dict[Position, int],
+        placement: Placement,
+        architecture: int,
+        counts: AccessCounts,
+    ) -> None:
+        self._kernel = kernel
+        self._finder = PathFinder(kernel, source_loops)
+        self._placement = placement
+        self._architecture = architecture
+        self._counts = counts
+        self._paths: dict[Any, _KnownPath] = {}
+        self._elements = [
+            access.layout.elements(kernel.warps, access.per_instruction)[:, : len(access.lines)]
+            for access in kernel.accesses
+        ]
+        self._owners = [
+            np.ones((kernel.warps, LANES), np.bool_)
+            if access.layout.kind == "load"
+            else access.layout.owners(kernel.warps)
+            for access in kernel.accesses
+        ]
+
+    def records(self, programs: Iterator[InterpretedProgram]) -> Iterator[Records]:
+        """Yield the records of thread blocks, many at a time."""
+        batch: list[InterpretedProgram] = []
+        key: Any = None
+        lanes = 0
+        for program in programs:
+            its_key = tuple(program.positions), tuple((name, tuple(counts)) for name, counts in program.loops.items())
+            if batch and (its_key != key or lanes > _BATCH_LANES):
+                yield self._batch(batch, key)
+                batch, lanes = [], 0
+            key = its_key
+            batch.append(program)
+            lanes += sum(map(len, program.addresses))
+        if batch:
+            yield self._batch(batch, key)
+
+    def _batch(self, programs: list[InterpretedProgram], key: Any) -> Records:
+        known = self._paths.get(key)
+        if known is None:
+            path = self._finder.find(programs[0].positions, programs[0].loops)
+            known = self._paths[key] = _KnownPath(path, PathTimes(self._kernel.sass, path, self._architecture))
+        path = known.path
+        self._counts.dropped += path.dropped * len(programs)
+        self._counts.lane_accesses += sum(
+            len(addresses) if mask is None else int(np.count_nonzero(mask))
+            for program in programs
+            for addresses, mask in zip(program.addresses, program.masks, strict=True)
+        )
+        steps = [
+            (access, event, group)
+            for access, event, group in zip(path.accesses, path.events, path.groups, strict=True)
+            if access != NOTHING
+        ]
+        shape = len(programs), self._kernel.warps, len(steps), LANES
+        addresses = np.zeros(shape, np.uint64)
+        active = np.zeros(shape, np.bool_)
+        expanded: dict[tuple[int, int], tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]] = {}
+        for number, (access, event, group) in enumerate(steps):
+            if event == NOTHING:
+                continue
+            if (access, event) not in expanded:
+                expanded[access, event] = self._expanded(programs, access, event)
+            its_addresses, its_active = expanded[access, event]
+            if group < its_addresses.shape[2]:
+                addresses[:, :, number] = its_addresses[:, :, group]
+                active[:, :, number] = its_active[:, :, group]
+        return self._assemble(programs, known, steps, addresses, active)
+
+    def _expanded(
+        self, programs: list[InterpretedProgram], access: int, event: int
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """Return addresses on the GPU and active lanes of one access: arrays (programs, warps, instructions, 32)."""
+        elements = self._elements[access]
+        flat = np.stack([program.addresses[event] for program in programs])
+        if elements.size and int(elements.max()) >= flat.shape[1]:
+            elements = elements % flat.shape[1]
+        addresses = flat[:, elements]
+        masks = [program.masks[event] for program in programs]
+        if all(mask is None for mask in masks):
+            active = np.ones(addresses.shape, np.bool_)
+        else:
+            active = np.stack([np.ones(flat.shape[1], np.bool_) if mask is None else mask for mask in masks])[
+                :, elements
+            ]
+        active &= self._owners[access][None, :, None, :]
+        addresses, inside = self._placement.translate(addresses, active)
+        if inside is not None:
+            self._counts.outside += int(np.count_nonzero(active & ~inside))
+            active = active & inside
+        return addresses, active
+
+    def _assemble(
+        self,
+        programs: list[InterpretedProgram],
+        known: _KnownPath,
+        steps: list[tuple[int, int, int]],
+        addresses: npt.NDArray[np.uint64],
+        active: npt.NDArray[np.bool_],
+    ) -> Records:
+        warps = self._kernel.warps
+        n_warps = len(programs) * warps
+        accesses = self._kernel.accesses
+        kinds = np.array([_KINDS[accesses[access].layout.kind] for access, _, _ in steps], np.uint8)
+        widths = np.array([accesses[access].bytes_per_lane for access, _, _ in steps], np.uint8)
+        masks = np.packbits(active, axis=-1, bitorder="little").view(np.uint32).reshape(n_warps, len(steps))
+        lines, n_lines, codes = expand(
+            addresses.reshape(-1, LANES), masks.reshape(-1), np.tile(kinds, n_warps), np.tile(widths, n_warps)
+        )
+        takes_part = masks != 0
+        patterns, pattern_of = np.unique(takes_part, axis=0, return_inverse=True)
+        times = [known.times.of_warp(pattern) for pattern in patterns]
+        pattern_of = pattern_of.reshape(-1)
+        ops = np.concatenate([times[pattern][0] for pattern in pattern_of]) if n_warps else np.empty(0, OP_DTYPE)
+        records = np.concatenate([times[pattern][1] for pattern in pattern_of]).astype(WARP_DTYPE)
+        of_memory = ops["kind"] != OP_BARRIER
+        ops["n_lines"] = 0
+        ops["n_lines"][of_memory] = n_lines
+        ops["flags"][of_memory] = (ops["flags"][of_memory] & ~np.uint8(0xF8)) | (codes << ATOMIC_CONFLICTS_SHIFT)
+        bypass = np.array([self._bypasses(access) for access, _, _ in steps], np.bool_)
+        ops["flags"][of_memory] |= np.where(np.tile(bypass, n_warps)[takes_part.reshape(-1)], FLAG_BYPASS_L1, 0).astype(
+            np.uint8
+        )
+        ops["first_line"] = _starts(ops["n_lines"])
+        records["warp"] = np.tile(np.arange(warps), len(programs))
+        records["first_op"] = _starts(records["n_ops"])
+        blocks = np.zeros(len(programs), BLOCK_DTYPE)
+        blocks["block"] = [program.block for program in programs]
+        blocks["n_warps"] = warps
+        blocks["first_warp"] = np.arange(len(programs)) * warps
+        self._counts.operations += int(of_memory.sum())
+        return blocks, records, ops, lines
+
+    def _bypasses(self, access: int) -> bool:
+        """Whether an operation's instructions bypass the L1: asynchronous copies of 16 B do."""
+        own = self._kernel.accesses[access]
+        return own.layout.kind == "async_copy" and own.bytes_per_lane == LARGEST_LANE_BYTES
+
+
+#: Bytes that a lane moves in one instruction at most.
+LARGEST_LANE_BYTES: Final = 16
+
+
+def _starts(counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    return np.cumsum(counts, dtype=np.int64) - counts

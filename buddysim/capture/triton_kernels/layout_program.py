@@ -1,0 +1,75 @@
+"""Prints the layouts of a kernel's accesses as JSON: ``layout_program.py`` reads paths of TTGIR files, one a line.
+
+This runs in a process of its own. The objects of Triton's compiler end a process that lets go of them in the wrong
+order, and they report themselves when it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import Any
+
+ACCESSES = {
+    "tt.load": "load",
+    "tt.store": "store",
+    "tt.atomic_rmw": "atomic",
+    "tt.atomic_cas": "atomic",
+    "ttg.async_copy_global_to_local": "async_copy",
+    "ttng.async_tma_copy_global_to_local": "tensor_load",
+    "ttng.async_tma_copy_local_to_global": "tensor_store",
+}
+_SHAPE = re.compile(r"tensor<((?:\d+x)+)")
+
+
+def layouts_of(path: str) -> list[dict[str, Any]]:
+    """Return kind, shape and bases of each access, in the order of the text."""
+    from triton._C.libtriton import gluon_ir, ir, nvidia
+
+    context = ir.context()
+    ir.load_dialects(context)
+    nvidia.load_dialects(context)
+    module = ir.parse_mlir_module(path, context)
+    module.context = context
+    builder = gluon_ir.GluonOpBuilder(context)
+    found: list[dict[str, Any]] = []
+
+    def visit(operation: Any) -> None:
+        kind = ACCESSES.get(operation.get_name())
+        if kind is None:
+            return
+        access: dict[str, Any] = {"kind": kind, "shape": None}
+        if kind in ("load", "store", "atomic", "async_copy"):
+            pointers = operation.get_operand(0)
+            match = _SHAPE.match(str(pointers.get_type()))
+            if match:
+                shape = [int(extent) for extent in match[1].split("x")[:-1]]
+                layout = builder.get_gluon_layout_from_tensor(pointers)
+                linear = builder.to_linear_layout(layout._to_ir(builder), shape)
+                access |= {
+                    "shape": shape,
+                    "registers": linear.reg_bases,
+                    "lanes": linear.lane_bases,
+                    "warps": linear.warp_bases,
+                    "blocks": linear.block_bases,
+                }
+        found.append(access)
+
+    module.walk(visit)
+    return found
+
+
+def main() -> None:
+    for line in sys.stdin:
+        try:
+            answer: Any = layouts_of(line.rstrip("\n"))
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Runs a script whose Triton launches are captured: ``script_program.py SETTINGS.json SCRIPT ARGS``.
+
+The import path is the script's. This package is imported from its folder, which is never in the path.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import runpy
+import sys
+from pathlib import Path
+
+
+def _import_package(folder: Path) -> None:
+    spec = importlib.util.spec_from_file_location(
+        "buddysim", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["buddysim"] = package
+    spec.loader.exec_module(package)
+
+
+def main() -> int:
+    settings_path, script, *arguments = sys.argv[1:]
+    del sys.path[0]  # this file's folder
+    settings = json.loads(Path(settings_path).read_text())
+    _import_package(Path(settings["package"]))
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.output import Output
+    from buddysim.capture.incomplete_output import settle
+    from buddysim.capture.opencl.window import LaunchWindow
+    from buddysim.capture.triton_kernels import captured, require_triton
+    from buddysim.capture.triton_kernels.session import TritonCaptureSettings
+
+    code = 0
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    window = settings["window"]
+    try:
+        require_triton()
+        chosen = TritonCaptureSettings(
+            settings["architecture"],
+            settings["snapshots"],
+            None if window is None else LaunchWindow.parse(window),
+            settings["grid_sample"],
+            settings["compressor"],
+        )
+        part = Output(settings["output"], [script], keep_part=True)
+        with captured(
+            part, chosen, settings["source"], settings["command"], settings["licence"], settings["level"]
+        ) as ended:
+            try:
+                runpy.run_path(script, run_name="__main__")
+            except SystemExit as leave:
+                code = leave.code if isinstance(leave.code, int) else int(leave.code is not None)
+                if isinstance(leave.code, str):
+                    print(leave.code, file=sys.stderr)
+            except KeyboardInterrupt:
+                code = 130
+            except BuddysimError:
+                part.discard()
+                raise
+            except Exception:
+                import traceback
+
+                traceback.print_exc()
+                code = 1
+            if code:
+                ended.append(f"the script ended with exit code {code}: the trace has what it did before")
+        settle(part, code, empty=False)
+    except BuddysimError as error:
+        print(f"buddysim: error: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

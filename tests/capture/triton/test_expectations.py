@@ -1,0 +1,45 @@
+"""Sectors of each access of E1 to E11, as counted by hand, in the trace; values are those of the interpreter alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
+pytest.importorskip("triton", reason="Triton isn't installed: pip install triton==3.9.0")
+
+from buddysim.capture.triton_kernels import capture
+from buddysim.trace import open_trace, verify_trace
+from tests.capture.triton.expected_kernels import launches
+from tests.capture.triton.program_accesses import accesses_of
+
+NAMES = sorted(launches(), key=lambda name: int(name[1:]))
+MACHINES = ("h100-sxm", "a100-80")
+
+
+def check(name: str, machine: str, folder: Path) -> None:
+    launch = launches()[name]
+    output = folder / f"{name}.bin"
+    with capture(output, machine=machine, snapshots=2):
+        launch.kernel[launch.grid](**launch.arguments, **launch.options)
+    assert accesses_of(output, 0, launch.block) == launch.accesses
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        last = trace.snapshots[-1]
+        for allocation in trace.allocations:
+            tensor = launch.arguments[allocation.name.rpartition(".")[2]]
+            stored = last.read(allocation.index)[1]
+            assert stored.tobytes() == bytes(tensor.untyped_storage())
+
+
+@pytest.mark.parametrize("name", ["E1", "E5", "E7", "E10"])
+def test_sectors_are_those_counted_by_hand(name: str, tmp_path: Path) -> None:
+    check(name, "h100-sxm", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", NAMES)
+def test_sectors_of_every_kernel(name: str, machine: str, tmp_path: Path) -> None:
+    check(name, machine, tmp_path)
