@@ -1,4 +1,4 @@
-"""From the programs of a launch to the records of its thread blocks: lines of each warp's accesses, with their times."""
+"""From a launch's programs to the records of its thread blocks: the lines of each warp's accesses, with their times."""
 
 from __future__ import annotations
 
@@ -193,11 +193,11 @@ class LaunchRecords:
         of_memory = ops["kind"] != OP_BARRIER
         ops["n_lines"] = 0
         ops["n_lines"][of_memory] = n_lines
+        took_part = takes_part.reshape(-1)
+        ops["bytes_per_lane"][of_memory] = np.tile(widths, n_warps)[took_part]
         ops["flags"][of_memory] = (ops["flags"][of_memory] & ~np.uint8(0xF8)) | (codes << ATOMIC_CONFLICTS_SHIFT)
-        bypass = np.array([self._bypasses(access) for access, _, _ in steps], np.bool_)
-        ops["flags"][of_memory] |= np.where(np.tile(bypass, n_warps)[takes_part.reshape(-1)], FLAG_BYPASS_L1, 0).astype(
-            np.uint8
-        )
+        bypass = np.array([FLAG_BYPASS_L1 * self._bypasses(access) for access, _, _ in steps], np.uint8)
+        ops["flags"][of_memory] |= np.tile(bypass, n_warps)[took_part]
         ops["first_line"] = _starts(ops["n_lines"])
         records["warp"] = np.tile(np.arange(warps), len(programs))
         records["first_op"] = _starts(records["n_ops"])

@@ -340,7 +340,7 @@ class _Walk:
         common = self._pending(ways[0] & ways[1])
         for side in (0, 1):
             ordinal, other = later[side], later[1 - side]
-            if ordinal is not None and (common is None or ordinal < common) and (other is None or ordinal < other):
+            if ordinal is not None and (common is None or ordinal <= common) and (other is None or ordinal < other):
                 return (first, second)[side]
         for side in (0, 1):
             if self._calls(only[side]):

@@ -17,61 +17,14 @@ _LABEL: Final = re.compile(r"(\.L_x_\d+):")
 _TARGET: Final = re.compile(r"`\((\.L_x_\d+)\)")
 _REGISTER: Final = re.compile(r"(?<![A-Za-z0-9_])(U?R)(\d+)(?![A-Za-z0-9_])")
 _WITHOUT_RESULT: Final = frozenset(
-    [
-        "ST",
-        "STG",
-        "STS",
-        "STL",
-        "STSM",
-        "RED",
-        "REDG",
-        "BAR",
-        "BRA",
-        "BRX",
-        "BRXU",
-        "EXIT",
-        "RET",
-        "CALL",
-        "BSSY",
-        "BSYNC",
-        "BREAK",
-        "WARPSYNC",
-        "NOP",
-        "DEPBAR",
-        "LDGDEPBAR",
-        "MEMBAR",
-        "ERRBAR",
-        "CCTL",
-        "CCTLL",
-        "CCTLT",
-        "YIELD",
-        "KILL",
-        "NANOSLEEP",
-        "LDGSTS",
-        "UTMALDG",
-        "UTMASTG",
-        "UTMAPF",
-        "UTMACMDFLUSH",
-        "UTMACCTL",
-        "FENCE",
-        "SYNCS",
-        "WARPGROUP",
-        "ARRIVES",
-        "UCGABAR_ARV",
-        "UCGABAR_WAIT",
-        "ELECT",
-        "PMTRIG",
-        "USETMAXREG",
-        "ISETP",
-        "FSETP",
-        "DSETP",
-        "HSETP2",
-        "UISETP",
-        "PLOP3",
-        "UPLOP3",
-        "PSETP",
-        "R2P",
-    ]
+    (
+        *("ST", "STG", "STS", "STL", "STSM", "RED", "REDG", "LDGSTS"),
+        *("BAR", "MEMBAR", "DEPBAR", "LDGDEPBAR", "ERRBAR", "FENCE", "SYNCS", "ARRIVES", "UCGABAR_ARV", "UCGABAR_WAIT"),
+        *("BRA", "BRX", "BRXU", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "YIELD", "KILL", "NOP"),
+        *("CCTL", "CCTLL", "CCTLT", "NANOSLEEP", "WARPGROUP", "ELECT", "PMTRIG", "USETMAXREG"),
+        *("UTMALDG", "UTMASTG", "UTMAPF", "UTMACMDFLUSH", "UTMACCTL"),
+        *("ISETP", "FSETP", "DSETP", "HSETP2", "UISETP", "PLOP3", "UPLOP3", "PSETP", "R2P"),  # results are predicates
+    )
 )
 
 
@@ -104,7 +57,7 @@ class Instruction:
     @property
     def registers(self) -> tuple[list[str], list[str]]:
         """Destination and source registers, each named by the first of consecutive ones."""
-        first, comma, rest = self.operands.partition(",")
+        first, _, rest = self.operands.partition(",")
         if self.name in _WITHOUT_RESULT:
             first, rest = "", self.operands
         return _named(first), _named(rest)

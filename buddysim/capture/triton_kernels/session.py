@@ -102,7 +102,7 @@ class TritonSession:
     def _launch(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> None:
         index = self.summary.launches
         self._free()
-        bound, key, kernel, blocks = self._prepare(function, args, kwargs, grid)
+        bound, kernel, blocks = self._prepare(function, args, kwargs, grid)
         if index == 0:
             self._snapshot(0)
         self.summary.launches += 1
@@ -121,7 +121,7 @@ class TritonSession:
 
     def _prepare(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any
-    ) -> tuple[dict[str, Any], Any, CompiledKernel, Dim3]:
+    ) -> tuple[dict[str, Any], CompiledKernel, Dim3]:
         """Place the tensors of a launch and compile its kernel."""
         names = [parameter.name for parameter in function.params]
         given = dict(zip(names, args, strict=False)) | {name: kwargs[name] for name in names if name in kwargs}
@@ -133,7 +133,7 @@ class TritonSession:
             grid = grid(given | {name: value for name, value in bound.items() if name not in given})
         extents = tuple(int(extent) for extent in (grid if isinstance(grid, tuple | list) else (grid,)))
         blocks: Dim3 = (*extents, 1, 1)[:3]  # type: ignore[assignment]
-        return bound, key, kernel, blocks
+        return bound, kernel, blocks
 
     def _placed(self, value: Any, name: str) -> Any:
         """Return an argument with its tensors' pointers as the GPU has them."""
