@@ -37,7 +37,7 @@ class CompiledAccess:
     @property
     def per_instruction(self) -> int:
         """Elements that a lane accesses in one instruction."""
-        return max(1, self.layout.registers() // len(self.lines))
+        return max(1, self.bytes_per_lane // self.layout.element_bytes)
 
 
 @dataclass(frozen=True)
@@ -186,33 +186,37 @@ def _tool(command: list[str], kernel: str) -> str:
 
 
 def _match(name: str, layouts: list[AccessLayout], accesses: tuple[PtxAccess, ...]) -> list[CompiledAccess]:
-    """Give each operation its instructions: both are in order, position by position."""
-    by_position: dict[tuple[Position, str], list[PtxAccess]] = defaultdict(list)
+    """Give each operation its instructions: both are in order, position by position.
+
+    LLVM may have copied an operation, with its loop: then there are more instructions, in groups of as many.
+    """
+    instructions: dict[tuple[Position, str], list[PtxAccess]] = defaultdict(list)
     for access in accesses:
-        by_position[access.position, access.kind].append(access)
+        instructions[access.position, access.kind].append(access)
     operations: dict[tuple[Position, str], list[AccessLayout]] = defaultdict(list)
     for layout in layouts:
         if layout.position is not None:
             operations[layout.position, layout.kind].append(layout)
-    result: list[tuple[int, CompiledAccess]] = []
+    result = []
     for key, group in operations.items():
-        instructions = by_position.get(key, [])
-        registers = sum(layout.registers() for layout in group)
-        if not instructions:
-            continue
-        per_instruction, odd = divmod(registers, len(instructions))
-        if odd and key[1] in ("load", "store", "atomic", "async_copy"):
-            position = key[0]
-            raise BuddysimError(
-                f"capture triton: {name}: line {position.line}, column {position.column}: {len(instructions)} "
-                f"instructions for {registers} elements of a thread"
-            )
-        at = 0
-        for layout in group:
-            count = max(1, layout.registers() // max(1, per_instruction))
-            own = instructions[at : at + count]
-            at += count
-            if own:
-                lines = tuple(access.line for access in own)
-                result.append((lines[0], CompiledAccess(layout, lines, own[0].bytes_per_lane)))
-    return [access for _, access in sorted(result, key=lambda pair: pair[0])]
+        left = instructions.get(key, [])
+        number = 0
+        while left:
+            layout = group[min(number, len(group) - 1)]
+            count = _instructions_of(layout, left[0])
+            if count > len(left):
+                position = key[0]
+                raise BuddysimError(
+                    f"capture triton: {name}: line {position.line}, column {position.column}: {len(left)} instructions "
+                    f"of {left[0].bytes_per_lane} B for {layout.registers()} elements of {layout.element_bytes} B"
+                )
+            result.append(CompiledAccess(layout, tuple(each.line for each in left[:count]), left[0].bytes_per_lane))
+            left = left[count:]
+            number += 1
+    return sorted(result, key=lambda access: access.lines[0])
+
+
+def _instructions_of(layout: AccessLayout, first: PtxAccess) -> int:
+    """Return how many instructions a thread has for an operation."""
+    elements = max(1, first.bytes_per_lane // layout.element_bytes)
+    return max(1, layout.registers() // elements) if layout.shape else 1

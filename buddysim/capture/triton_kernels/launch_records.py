@@ -24,10 +24,8 @@ from buddysim.trace.records import (
     FLAG_BYPASS_L1,
     OP_ATOMIC,
     OP_BARRIER,
-    OP_DTYPE,
     OP_LOAD,
     OP_STORE,
-    WARP_DTYPE,
 )
 
 _KINDS: Final = {"load": OP_LOAD, "async_copy": OP_LOAD, "store": OP_STORE, "atomic": OP_ATOMIC}
@@ -188,8 +186,8 @@ class LaunchRecords:
         patterns, pattern_of = np.unique(takes_part, axis=0, return_inverse=True)
         times = [known.times.of_warp(pattern) for pattern in patterns]
         pattern_of = pattern_of.reshape(-1)
-        ops = np.concatenate([times[pattern][0] for pattern in pattern_of]) if n_warps else np.empty(0, OP_DTYPE)
-        records = np.concatenate([times[pattern][1] for pattern in pattern_of]).astype(WARP_DTYPE)
+        ops = _repeat([own for own, _ in times], pattern_of)
+        records = _repeat([record for _, record in times], pattern_of)
         of_memory = ops["kind"] != OP_BARRIER
         ops["n_lines"] = 0
         ops["n_lines"][of_memory] = n_lines
@@ -216,6 +214,14 @@ class LaunchRecords:
 
 #: Bytes that a lane moves in one instruction at most.
 LARGEST_LANE_BYTES: Final = 16
+
+
+def _repeat(parts: list[npt.NDArray[np.void]], order: npt.NDArray[Any]) -> npt.NDArray[np.void]:
+    """Return the concatenation of ``parts[i]`` for each i in `order`."""
+    lengths = np.array([len(part) for part in parts])[order]
+    firsts = _starts(np.array([len(part) for part in parts]))[order]
+    index = np.repeat(firsts - _starts(lengths), lengths) + np.arange(lengths.sum())
+    return np.concatenate(parts)[index]
 
 
 def _starts(counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -21,7 +21,9 @@ ACCESSES = {
     "ttng.async_tma_copy_global_to_local": "tensor_load",
     "ttng.async_tma_copy_local_to_global": "tensor_store",
 }
-_SHAPE = re.compile(r"tensor<((?:\d+x)+)")
+_SHAPE = re.compile(r"(?:tensor|!tt\.tensordesc)<((?:\d+x)+)")
+_POINTEE = re.compile(r"!tt\.ptr<(?P<type>!tt\.ptr|[a-z]+\d+)")
+_ELEMENT = re.compile(r"<(?:\d+x)+(?P<type>[a-z]+\d+)")
 
 
 def layouts_of(path: str) -> list[dict[str, Any]]:
@@ -40,25 +42,26 @@ def layouts_of(path: str) -> list[dict[str, Any]]:
         kind = ACCESSES.get(operation.get_name())
         if kind is None:
             return
-        access: dict[str, Any] = {"kind": kind, "shape": None}
-        if kind in ("load", "store", "atomic", "async_copy"):
-            pointers = operation.get_operand(0)
-            match = _SHAPE.match(str(pointers.get_type()))
-            if match:
-                shape = [int(extent) for extent in match[1].split("x")[:-1]]
-                layout = builder.get_gluon_layout_from_tensor(pointers)
-                linear = builder.to_linear_layout(layout._to_ir(builder), shape)
-                access |= {
-                    "shape": shape,
-                    "registers": linear.reg_bases,
-                    "lanes": linear.lane_bases,
-                    "warps": linear.warp_bases,
-                    "blocks": linear.block_bases,
-                }
+        text = str(operation.get_operand(0).get_type())
+        match = _SHAPE.match(text)
+        shape = [int(extent) for extent in match[1].split("x")[:-1]] if match else []
+        access: dict[str, Any] = {"kind": kind, "shape": shape, "bytes": element_bytes(text)}
+        if shape and kind in ("load", "store", "atomic", "async_copy"):
+            layout = builder.get_gluon_layout_from_tensor(operation.get_operand(0))
+            linear = builder.to_linear_layout(layout._to_ir(builder), shape)
+            access |= {"registers": linear.reg_bases, "lanes": linear.lane_bases, "warps": linear.warp_bases}
         found.append(access)
 
     module.walk(visit)
     return found
+
+
+def element_bytes(text: str) -> int:
+    """Return the bytes of an element by the type of its pointer or descriptor."""
+    match = _POINTEE.search(text) or _ELEMENT.search(text)
+    if match is None or match["type"].startswith("!"):
+        return 8
+    return max(8, int(re.sub(r"[a-z]", "", match["type"]))) // 8
 
 
 def main() -> None:

@@ -40,12 +40,14 @@ class AccessLayout:
     kind : ``load``, ``store``, ``atomic``, ``async_copy``, ``tensor_load`` or ``tensor_store``
     position : in the source
     shape : of the tensor of pointers; empty: a scalar, or a tensor instruction
+    element_bytes : of the tensor
     bases : coordinates by bit of the register, lane and warp number
     """
 
     kind: str
     position: Position | None
     shape: tuple[int, ...] = ()
+    element_bytes: int = 4
     bases: tuple[tuple[tuple[int, ...], ...], ...] = ((), (), ())
 
     def registers(self) -> int:
@@ -135,13 +137,11 @@ class LayoutReader:
 
 
 def _layout(access: dict[str, Any], position: Position | None) -> AccessLayout:
-    if access["shape"] is None:
-        return AccessLayout(access["kind"], position)
     bases = tuple(
-        tuple(tuple(int(number) for number in basis) for basis in access[name])
+        tuple(tuple(int(number) for number in basis) for basis in access.get(name, ()))
         for name in ("registers", "lanes", "warps")
     )
-    return AccessLayout(access["kind"], position, tuple(access["shape"]), bases)
+    return AccessLayout(access["kind"], position, tuple(access["shape"]), access["bytes"], bases)
 
 
 def access_positions(ttgir: str) -> list[Position | None]:
