@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.capture.triton_kernels.access_lanes import AccessLanes
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel
 from buddysim.capture.triton_kernels.expand import expand
 from buddysim.capture.triton_kernels.interpretation import InterpretedProgram
@@ -16,7 +17,7 @@ from buddysim.capture.triton_kernels.layouts import LANES
 from buddysim.capture.triton_kernels.path import NOTHING, PathFinder, ProgramPath
 from buddysim.capture.triton_kernels.placement import Placement
 from buddysim.capture.triton_kernels.ptx import Position
-from buddysim.capture.triton_kernels.timing import PathTimes
+from buddysim.capture.triton_kernels.timing import PathTimes, WarpTimes
 from buddysim.trace.blocks import Records
 from buddysim.trace.records import (
     ATOMIC_CONFLICTS_SHIFT,
@@ -28,7 +29,14 @@ from buddysim.trace.records import (
     OP_STORE,
 )
 
-_KINDS: Final = {"load": OP_LOAD, "async_copy": OP_LOAD, "store": OP_STORE, "atomic": OP_ATOMIC}
+_KINDS: Final = {
+    "load": OP_LOAD,
+    "async_copy": OP_LOAD,
+    "store": OP_STORE,
+    "atomic": OP_ATOMIC,
+    "tensor_load": OP_LOAD,
+    "tensor_store": OP_STORE,
+}
 #: Lane accesses of the programs that are expanded together.
 _BATCH_LANES: Final = 1 << 20
 
@@ -83,16 +91,7 @@ class LaunchRecords:
         self._architecture = architecture
         self._counts = counts
         self._paths: dict[Any, _KnownPath] = {}
-        self._elements = [
-            access.layout.elements(kernel.warps, access.per_instruction)[:, : len(access.lines)]
-            for access in kernel.accesses
-        ]
-        self._owners = [
-            np.ones((kernel.warps, LANES), np.bool_)
-            if access.layout.kind == "load"
-            else access.layout.owners(kernel.warps)
-            for access in kernel.accesses
-        ]
+        self._lanes = [AccessLanes.of(access, kernel.warps) for access in kernel.accesses]
 
     def records(self, programs: Iterator[InterpretedProgram]) -> Iterator[Records]:
         """Yield the records of thread blocks, many at a time."""
@@ -123,9 +122,10 @@ class LaunchRecords:
             for addresses, mask in zip(program.addresses, program.masks, strict=True)
         )
         steps = [
-            (access, event, group)
+            (access, event, group * self._lanes[access].operations + part)
             for access, event, group in zip(path.accesses, path.events, path.groups, strict=True)
             if access != NOTHING
+            for part in range(self._lanes[access].operations)
         ]
         shape = len(programs), self._kernel.warps, len(steps), LANES
         addresses = np.zeros(shape, np.uint64)
@@ -146,7 +146,7 @@ class LaunchRecords:
         self, programs: list[InterpretedProgram], access: int, event: int
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
         """Return addresses on the GPU and active lanes of one access: arrays (programs, warps, instructions, 32)."""
-        elements = self._elements[access]
+        elements = self._lanes[access].elements
         flat = np.stack([program.addresses[event] for program in programs])
         if elements.size and int(elements.max()) >= flat.shape[1]:
             elements = elements % flat.shape[1]
@@ -158,7 +158,7 @@ class LaunchRecords:
             active = np.stack([np.ones(flat.shape[1], np.bool_) if mask is None else mask for mask in masks])[
                 :, elements
             ]
-        active &= self._owners[access][None, :, None, :]
+        active &= self._lanes[access].owners
         addresses, inside = self._placement.translate(addresses, active)
         if inside is not None:
             self._counts.outside += int(np.count_nonzero(active & ~inside))
@@ -177,14 +177,15 @@ class LaunchRecords:
         n_warps = len(programs) * warps
         accesses = self._kernel.accesses
         kinds = np.array([_KINDS[accesses[access].layout.kind] for access, _, _ in steps], np.uint8)
-        widths = np.array([accesses[access].bytes_per_lane for access, _, _ in steps], np.uint8)
+        widths = np.array([self._lanes[access].bytes_per_lane for access, _, _ in steps], np.uint8)
         masks = np.packbits(active, axis=-1, bitorder="little").view(np.uint32).reshape(n_warps, len(steps))
         lines, n_lines, codes = expand(
             addresses.reshape(-1, LANES), masks.reshape(-1), np.tile(kinds, n_warps), np.tile(widths, n_warps)
         )
         takes_part = masks != 0
         patterns, pattern_of = np.unique(takes_part, axis=0, return_inverse=True)
-        times = [known.times.of_warp(pattern) for pattern in patterns]
+        parts = [self._lanes[access].operations for access in known.path.accesses if access != NOTHING]
+        times = [_with_parts(known.times, pattern, parts) for pattern in patterns]
         pattern_of = pattern_of.reshape(-1)
         ops = _repeat([own for own, _ in times], pattern_of)
         records = _repeat([record for _, record in times], pattern_of)
@@ -207,13 +208,38 @@ class LaunchRecords:
         return blocks, records, ops, lines
 
     def _bypasses(self, access: int) -> bool:
-        """Whether an operation's instructions bypass the L1: asynchronous copies of 16 B do."""
+        """Whether an operation's instructions bypass the L1: copies of tensors, and asynchronous ones of 16 B."""
         own = self._kernel.accesses[access]
-        return own.layout.kind == "async_copy" and own.bytes_per_lane == LARGEST_LANE_BYTES
+        whole = own.layout.kind == "async_copy" and own.bytes_per_lane == LARGEST_LANE_BYTES
+        return whole or own.layout.kind == "tensor_load"
 
 
 #: Bytes that a lane moves in one instruction at most.
 LARGEST_LANE_BYTES: Final = 16
+
+
+def _with_parts(times: PathTimes, takes_part: npt.NDArray[np.bool_], parts: list[int]) -> WarpTimes:
+    """Return a warp's times, where an instruction that moves a whole tensor is several operations.
+
+    Parameters
+    ----------
+    times : of the path
+    takes_part : of each operation
+    parts : operations of each instruction
+    """
+    if not parts or max(parts) == 1:
+        return times.of_warp(takes_part)
+    counts = np.add.reduceat(takes_part.astype(np.int64), _starts(np.array(parts)))
+    ops, warp = times.of_warp(counts > 0)
+    copies = np.ones(len(ops), np.int64)
+    copies[ops["kind"] != OP_BARRIER] = counts[counts > 0]
+    result, record = np.repeat(ops, copies), warp.copy()
+    further = np.ones(len(result), np.bool_)
+    further[_starts(copies)] = False
+    for name in ("gap_instructions", "critical_path_cycles", "critical_path_hops", "unit_busy_slots"):
+        result[name][further] = 0
+    record["n_ops"] = len(result)
+    return result, record
 
 
 def _repeat(parts: list[npt.NDArray[np.void]], order: npt.NDArray[Any]) -> npt.NDArray[np.void]:

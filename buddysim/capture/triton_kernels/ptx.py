@@ -114,16 +114,13 @@ def _copy_of(code: str, modifiers: list[str], number: int, position: Position) -
 def number_lines(text: str) -> str:
     """Return PTX of the same instructions whose source line is their line in `text`."""
     result = []
-    inside = False
+    depth = 0
     for number, line in enumerate(text.split("\n"), 1):
         code = line.strip()
-        if code == "{" and not inside:
-            inside = True
-        elif line.startswith("}"):
-            inside = False
+        depth += (code == "{") - (code == "}")
         if code.startswith(".loc"):
             result.append("")
-        elif inside and code.endswith(";") and not code.startswith((".", "//", "$", "{", "}", ")")):
+        elif depth and code.endswith(";") and not code.startswith((".", "//", "$", "{", "}", ")")):
             result.append(f".loc 1 {number} 0\n{line}")
         else:
             result.append(line)

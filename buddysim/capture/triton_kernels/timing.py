@@ -59,9 +59,13 @@ class PathTimes:
     def _time(self, active: list[bool]) -> WarpTimes:
         lines = []
         memory = iter(active)
+        copies = _TensorCopies(self._sass, self._path)
         for index, access in zip(self._path.instructions, self._path.accesses, strict=True):
             instruction = self._sass.instructions[index]
-            lines.append(_text(instruction, next(memory) if access != NOTHING else None))
+            takes_part = next(memory) if access != NOTHING else None
+            lines.append(copies.waiting(instruction) or _text(instruction, takes_part))
+            if instruction.name == "UTMALDG":
+                lines.append(copies.issued(instruction))
         text = f"#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = {len(lines)}\n" + "\n".join(lines) + "\n#END_TB\n"
         header = KernelHeader("", (1, 1, 1), (32, 1, 1), 0, 0, self._architecture, 0, 0, 0, 5, False)
         parser = KernelParser("SASS", header, partial(_classify, timing=timing_of(self._architecture)))
@@ -69,6 +73,37 @@ class PathTimes:
         parser.finish()
         _, warps, ops, _, _ = parser.pop_records()
         return ops, warps
+
+
+class _TensorCopies:
+    """Lets a wait at a barrier in shared memory wait for the copies of tensors that it is for.
+
+    Each copy is a group of asynchronous copies of its own. The waits of a path are for equally many copies each, in
+    order: of `copies` copies and `waits` waits, the n-th wait is for the first ``n * copies / waits``.
+    """
+
+    def __init__(self, sass: Sass, path: ProgramPath) -> None:
+        names = [sass.instructions[index] for index in path.instructions]
+        self._copies = sum(each.name == "UTMALDG" for each in names)
+        self._waits = sum(map(_is_wait, names))
+        self._issued = self._waited = 0
+
+    def issued(self, instruction: Instruction) -> str:
+        """Return the line that closes the group of a copy."""
+        self._issued += 1
+        return f"{instruction.index * INSTRUCTION_BYTES:x} ffffffff 0 LDGDEPBAR 0 0 0"
+
+    def waiting(self, instruction: Instruction) -> str:
+        """Return the line of a wait; empty for any other instruction, or if there are no copies."""
+        if not self._copies or not _is_wait(instruction):
+            return ""
+        self._waited += 1
+        newest = max(0, self._issued - -(-self._waited * self._copies // self._waits))
+        return f"{instruction.index * INSTRUCTION_BYTES:x} ffffffff 0 DEPBAR 0 0 {newest}"
+
+
+def _is_wait(instruction: Instruction) -> bool:
+    return instruction.name == "SYNCS" and "TRYWAIT" in instruction.opcode
 
 
 def _classify(text: str, timing: UnitTiming) -> Opcode:
