@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="trace one of N thread blocks of each launch; all are interpreted (default: 1)",
     )
+    parser.add_argument(
+        "--torch-compile",
+        action="store_true",
+        help="let torch.compile make Triton kernels for tensors on the CPU, and trace those too (PyTorch 2.13)",
+    )
     add_compressor(parser)
     add_provenance(parser, "script", level=1)
     add_program(parser)
@@ -116,6 +121,7 @@ def run(args: argparse.Namespace) -> int:
         "snapshots": args.snapshots,
         "window": None if args.trace_launches is None else str(args.trace_launches),
         "grid_sample": args.grid_sample,
+        "torch_compile": args.torch_compile,
         "compressor": args.compressor,
     }
     with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
@@ -156,6 +162,7 @@ def capture(
     snapshots: int = 10,
     launches: str | None = None,
     grid_sample: int = 1,
+    torch_compile: bool = False,
     source: str = "",
     compressor: str | None = None,
 ) -> Iterator[None]:
@@ -168,6 +175,7 @@ def capture(
     snapshots : of all tensors, at most
     launches : those to trace, ``"750:753"``; None: all
     grid_sample : trace one of so many thread blocks
+    torch_compile : let ``torch.compile`` make Triton kernels, and trace those too
     source : what is captured
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
     """
@@ -182,6 +190,7 @@ def capture(
         None if launches is None else LaunchWindow.parse(launches),
         grid_sample,
         compressor or DEFAULT,
+        torch_compile,
     )
     part = Output(output, keep_part=True)
     with captured(part, settings, source or Path(output).stem, "with capture.triton(...)") as ended:
@@ -210,14 +219,16 @@ def captured(
     ------
     a list that receives how the block ended, where it didn't end well
     """
-    from buddysim.capture.triton_kernels.assumptions import ASSUMED
+    from buddysim.capture.triton_kernels.assumptions import ASSUMED, TORCH_COMPILE
+    from buddysim.capture.triton_kernels.inductor import compiled_by_inductor
     from buddysim.capture.triton_kernels.session import RESERVED_PROVENANCE_BYTES, TritonSession
     from buddysim.capture.triton_kernels.triton_names import check_names
     from buddysim.trace import Provenance
     from buddysim.trace.writer import TraceWriter
 
     check_names()
-    provenance = Provenance("buddysim capture triton", buddysim.__version__, source, licence, command, dict(ASSUMED))
+    assumed = ASSUMED | (TORCH_COMPILE if settings.torch_compile else {})
+    provenance = Provenance("buddysim capture triton", buddysim.__version__, source, licence, command, assumed)
     ended: list[str] = []
     start = time.monotonic()
     with TraceWriter(
@@ -225,7 +236,7 @@ def captured(
     ) as writer:
         session = TritonSession(writer, provenance, settings)
         try:
-            with session.interpreter.installed():
+            with session.interpreter.installed(), compiled_by_inductor() if settings.torch_compile else nullcontext():
                 yield ended
         finally:
             session.finish(ended[0] if ended else "none: the program ended")

@@ -28,3 +28,11 @@ ASSUMED: Final = {
     "copies": "Operations of PyTorch between launches are not events: their effects are in the snapshots.",
     "autotuning": "Of several configurations, the first one that isn't pruned runs; a GPU would take the fastest.",
 }
+
+TORCH_COMPILE: Final = {
+    "torch_compile": (
+        "Kernels are those that PyTorch's Inductor makes for tensors on the CPU: fusions and block sizes may differ "
+        "from a GPU's. Of several configurations, the first one runs. Products and other operators that it doesn't "
+        "fuse are not launches: their effects are in the snapshots."
+    )
+}

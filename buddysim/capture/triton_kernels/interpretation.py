@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.capture.triton_kernels.device_functions import interpreted_functions
 from buddysim.capture.triton_kernels.ptx import Position
 from buddysim.capture.triton_kernels.source_loops import COUNT_LOOP, COUNT_WHILE, LoopCounter
 from buddysim.capture.triton_kernels.stand_in_driver import StandInDriver
@@ -164,7 +165,8 @@ class Interpreter:
                     for x in range(grid[0]):
                         builder.set_grid_idx(x, y, z)
                         self._program = program = InterpretedProgram(number) if wanted(number) else None
-                        rewritten(**bound)
+                        with interpreted_functions():
+                            rewritten(**bound)
                         self._program = None
                         number += 1
                         if program is not None:

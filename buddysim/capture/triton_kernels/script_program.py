@@ -47,6 +47,7 @@ def main() -> int:
             None if window is None else LaunchWindow.parse(window),
             settings["grid_sample"],
             settings["compressor"],
+            settings["torch_compile"],
         )
         part = Output(settings["output"], [script], keep_part=True)
         with captured(

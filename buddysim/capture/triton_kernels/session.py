@@ -34,6 +34,7 @@ class TritonCaptureSettings:
     window : launches whose accesses are recorded; None: all
     grid_sample : record one of so many thread blocks
     compressor : of the size maps
+    torch_compile : let ``torch.compile`` make Triton kernels
     """
 
     architecture: int = 90
@@ -41,6 +42,7 @@ class TritonCaptureSettings:
     window: LaunchWindow | None = None
     grid_sample: int = 1
     compressor: str = DEFAULT
+    torch_compile: bool = False
 
 
 @dataclass
