@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what the tests of the extras need: Debian packages, and what sweeps and reports need, PyOpenCL, LZ4, NVRTC,
-# PyTorch for the CPU and transformers into the given Python's environment. Installed packages are left alone; those
+# PyTorch for the CPU, Triton and transformers into the given Python's environment. Installed packages are left alone; those
 # that can't be installed are named, with exit code 1.
 #
 #   tools/install_extras.sh .venv/bin/python
@@ -21,6 +21,8 @@ sweep=(distributed dask-jobqueue duckdb pyarrow pandas bokeh)
 # "+cpu": the plain wheel brings gigabytes of CUDA libraries along.
 torch='torch==2.13.0+cpu'
 torch_index=https://download.pytorch.org/whl/cpu
+# Kernels of tests/capture/triton; compiles for GPUs without one.
+triton='triton==3.9.0'
 # Models of tests/training/transformers, made from their configurations: nothing is downloaded.
 transformers='transformers==5.24.0'
 
@@ -85,6 +87,10 @@ install_python_packages() {
         "${pip[@]}" --quiet nvidia-cuda-nvrtc-cu12 || { say "could not be installed: nvidia-cuda-nvrtc-cu12"; status=1; }
     fi
     install_torch || { say "could not be installed: $torch"; return 1; }
+    if ! "$python" -c 'import triton' 2>/dev/null; then
+        say "installing $triton"
+        "${pip[@]}" --quiet "$triton" || { say "could not be installed: $triton"; status=1; }
+    fi
     # Behind PyTorch, which it would otherwise install in another form.
     if ! "$python" -c 'import transformers' 2>/dev/null; then
         say "installing $transformers"

@@ -59,6 +59,7 @@ NEEDS: dict[str, Callable[[], str]] = {
         if has("torch") and Path("/usr/share/datasets/fashion-mnist").is_dir()
         else "needs torch; apt install dataset-fashion-mnist"
     ),
+    "triton": lambda: "" if has("torch", "triton") else "needs buddysim[triton]",
     "gcc": lambda: "" if shutil.which("gcc") else "needs gcc",
     "sweep": lambda: "" if has("distributed", "duckdb", "pandas", "plotly") else "needs buddysim[sweep,report]",
     "gpu": lambda: "" if has("cupy") and shutil.which("nvidia-smi") else "needs buddysim[gpu] and a GPU",
@@ -86,6 +87,8 @@ def own_need(words: tuple[str, ...]) -> str:
         return "opencl"
     if text.startswith("capture torch"):
         return "torch"
+    if text.startswith("capture triton"):
+        return "triton"
     if text.startswith("capture memory"):
         return "gcc"
     if text.startswith("machines measure"):

@@ -39,7 +39,7 @@ class AccessLanes:
         layout = access.layout
         if layout.kind in ("tensor_load", "tensor_store"):
             return cls._of_copy(access, warps)
-        elements = layout.elements(warps, access.per_instruction)[:, : len(access.lines)]
+        elements = layout.elements(warps, access.per_instruction)
         owners = np.ones((warps, LANES), np.bool_) if layout.kind == "load" else layout.owners(warps)
         return cls(elements, owners[:, None, :], access.bytes_per_lane, 1)
 

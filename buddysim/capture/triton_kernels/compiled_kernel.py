@@ -148,7 +148,7 @@ class KernelCompiler:
             metadata.num_warps,
             metadata.shared,
             registers,
-            tuple(_match(metadata.name, layouts, ptx.accesses)),
+            tuple(_match(layouts, ptx.accesses)),
             ptx.positions,
             sass,
         )
@@ -185,10 +185,11 @@ def _tool(command: list[str], kernel: str) -> str:
     return done.stdout
 
 
-def _match(name: str, layouts: list[AccessLayout], accesses: tuple[PtxAccess, ...]) -> list[CompiledAccess]:
+def _match(layouts: list[AccessLayout], accesses: tuple[PtxAccess, ...]) -> list[CompiledAccess]:
     """Give each operation its instructions: both are in order, position by position.
 
-    LLVM may have copied an operation, with its loop: then there are more instructions, in groups of as many.
+    LLVM may have copied an operation, with its loop: then there are more instructions, in groups of as many. It may have
+    removed some whose mask is never true: then the last group has fewer (`LaunchRecords` finds out which).
     """
     instructions: dict[tuple[Position, str], list[PtxAccess]] = defaultdict(list)
     for access in accesses:
@@ -204,12 +205,6 @@ def _match(name: str, layouts: list[AccessLayout], accesses: tuple[PtxAccess, ..
         while left:
             layout = group[min(number, len(group) - 1)]
             count = _instructions_of(layout, left[0])
-            if count > len(left):
-                position = key[0]
-                raise BuddysimError(
-                    f"capture triton: {name}: line {position.line}, column {position.column}: {len(left)} instructions "
-                    f"of {left[0].bytes_per_lane} B for {layout.registers()} elements of {layout.element_bytes} B"
-                )
             result.append(CompiledAccess(layout, tuple(each.line for each in left[:count]), left[0].bytes_per_lane))
             left = left[count:]
             number += 1

@@ -163,6 +163,10 @@ class LaunchRecords:
         if inside is not None:
             self._counts.outside += int(np.count_nonzero(active & ~inside))
             active = active & inside
+        missing = active.shape[2] - len(self._kernel.accesses[access].lines) * self._lanes[access].operations
+        if missing > 0:  # instructions whose mask is never true were removed
+            order = np.argsort(~active.any(axis=(0, 1, 3)), kind="stable")[: active.shape[2] - missing]
+            addresses, active = addresses[:, :, np.sort(order)], active[:, :, np.sort(order)]
         return addresses, active
 
     def _assemble(

@@ -78,6 +78,8 @@ def read_ptx(text: str) -> Ptx:
         elif (match := _LOC.match(code)) and (first or not inline):
             now = Position(files.get(int(match[1]), ""), int(match[2]), int(match[3]))
             first = False
+        elif inline and code.endswith(";"):
+            first = False
         positions.append(now)
         if now is not None and (access := _access_of(code, number, now)):
             accesses.append(access)
@@ -118,7 +120,7 @@ def number_lines(text: str) -> str:
     for number, line in enumerate(text.split("\n"), 1):
         code = line.strip()
         depth += (code == "{") - (code == "}")
-        if code.startswith(".loc"):
+        if _LOC.match(code):
             result.append("")
         elif depth and code.endswith(";") and not code.startswith((".", "//", "$", "{", "}", ")")):
             result.append(f".loc 1 {number} 0\n{line}")
