@@ -155,18 +155,18 @@ class KernelCompiler:
 
     def _assemble(self, folder: Path, ptx: str, name: str, options: Any) -> tuple[Sass, int]:
         """Assemble PTX with numbered lines, with Triton's own options; return machine code and registers."""
-        from triton import knobs
         from triton.backends.nvidia.compiler import get_ptxas, sm_arch_from_capability
 
         source, cubin = folder / "kernel.ptx", folder / "kernel.cubin"
         source.write_text(number_lines(ptx))
-        command = [get_ptxas(self._target.arch).path, "-lineinfo", "--regAllocOptLevel=2"]
+        ptxas = get_ptxas(self._target.arch).path
+        command = [ptxas, "-lineinfo", "--regAllocOptLevel=2"]
         command += [] if options.enable_fp_fusion else ["--fmad=false"]
         command += options.ptx_options.split() if options.ptx_options else []
         command += [f"--gpu-name={sm_arch_from_capability(self._target.arch)}", str(source), "-o", str(cubin)]
         _tool(command, name)
-        listing = _tool([knobs.nvidia.nvdisasm.path, "-c", "-g", str(cubin)], name)
-        usage = _tool([knobs.nvidia.cuobjdump.path, "-res-usage", str(cubin)], name)
+        listing = _tool([str(Path(ptxas).with_name("nvdisasm")), "-c", "-g", str(cubin)], name)
+        usage = _tool([str(Path(ptxas).with_name("cuobjdump")), "-res-usage", str(cubin)], name)
         match = _REGISTERS.search(usage.partition(f"Function {name}")[2])
         return read_sass(listing, name), int(match[1]) if match else 0
 
@@ -188,8 +188,8 @@ def _tool(command: list[str], kernel: str) -> str:
 def _match(layouts: list[AccessLayout], accesses: tuple[PtxAccess, ...]) -> list[CompiledAccess]:
     """Give each operation its instructions: both are in order, position by position.
 
-    LLVM may have copied an operation, with its loop: then there are more instructions, in groups of as many. It may have
-    removed some whose mask is never true: then the last group has fewer (`LaunchRecords` finds out which).
+    LLVM may have copied an operation, with its loop: then there are more instructions, in groups of as many. It may
+    have removed some whose mask is never true: then the last group has fewer (`LaunchRecords` finds out which).
     """
     instructions: dict[tuple[Position, str], list[PtxAccess]] = defaultdict(list)
     for access in accesses:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Final
 
 from buddysim.base.errors import BuddysimError
@@ -40,8 +41,8 @@ def compiled_by_inductor() -> Iterator[None]:
         import torch._inductor.config as config
         from torch._inductor.runtime.hints import DeviceProperties
         from torch._inductor.runtime.triton_heuristics import CachingAutotuner
-        from triton import knobs
 
+        triton_runtime = import_module("triton.knobs").runtime
         create, run, backend = DeviceProperties.create, CachingAutotuner.run, config.cpu_backend
         threads, caches = config.compile_threads, config.force_disable_caches
         interpret_grid = CachingAutotuner._interpret_args_grid
@@ -58,7 +59,7 @@ def compiled_by_inductor() -> Iterator[None]:
         return tuner.fn[grid](**dict(zip(names, args, strict=False)), **kwargs, **first.kwargs, **options)
 
     before = os.environ.get(_INTERPRET)
-    knobs.runtime.interpret = False  # kernels stay functions that can be compiled, whatever the variable says
+    triton_runtime.interpret = False  # kernels stay functions that can be compiled, whatever the variable says
     os.environ[_INTERPRET] = "1"  # Inductor then compiles nothing itself
     config.cpu_backend, config.compile_threads, config.force_disable_caches = "triton", 1, True
     DeviceProperties.create = classmethod(lambda _, device: create(device)._replace(**_PROPERTIES))

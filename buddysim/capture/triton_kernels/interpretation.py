@@ -110,7 +110,7 @@ class Interpreter:
         rewriter = interpreter.FunctionRewriter
         patch(rewriter, "_transform_ast", self._transform(rewriter._transform_ast))
         interpreter.InterpretedFunction.rewritten_fn.clear()
-        before = driver._active  # None where nothing has asked for a GPU: the property would look for one
+        before = driver._active  # None where nothing requested a GPU: the property would look for one
         driver.set_active(StandInDriver())
         try:
             yield
@@ -129,16 +129,16 @@ class Interpreter:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         grid: tuple[int, int, int],
-        wanted: Callable[[int], bool],
+        is_recorded: Callable[[int], bool],
     ) -> Iterator[InterpretedProgram]:
-        """Interpret a launch, program by program with x fastest, and yield those that are wanted.
+        """Interpret a launch, program by program with x fastest, and yield those that are is_recorded.
 
         Parameters
         ----------
         function : a `JITFunction`
         args, kwargs : of the launch
         grid : program instances in x, y and z
-        wanted : whether a program's accesses are recorded, by its number
+        is_recorded : whether a program's accesses are recorded, by its number
         """
         from triton.runtime import interpreter
 
@@ -164,7 +164,7 @@ class Interpreter:
                 for y in range(grid[1]):
                     for x in range(grid[0]):
                         builder.set_grid_idx(x, y, z)
-                        self._program = program = InterpretedProgram(number) if wanted(number) else None
+                        self._program = program = InterpretedProgram(number) if is_recorded(number) else None
                         with interpreted_functions():
                             rewritten(**bound)
                         self._program = None

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from buddysim.capture.triton_kernels.access_lanes import AccessLanes
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel
+from buddysim.capture.triton_kernels.device_memory import DeviceMemory
 from buddysim.capture.triton_kernels.expand import expand
 from buddysim.capture.triton_kernels.interpretation import InterpretedProgram
 from buddysim.capture.triton_kernels.layouts import LANES
 from buddysim.capture.triton_kernels.path import NOTHING, PathFinder, ProgramPath
-from buddysim.capture.triton_kernels.placement import Placement
 from buddysim.capture.triton_kernels.ptx import Position
 from buddysim.capture.triton_kernels.timing import PathTimes, WarpTimes
 from buddysim.trace.blocks import Records
@@ -72,7 +72,7 @@ class LaunchRecords:
     ----------
     kernel : compiled
     source_loops : positions of the source's loops, with their last lines
-    placement : of the tensors
+    memory : of the device, with the tensors
     architecture : of the GPU
     counts : receives counts
     """
@@ -81,13 +81,13 @@ class LaunchRecords:
         self,
         kernel: CompiledKernel,
         source_loops: dict[Position, int],
-        placement: Placement,
+        memory: DeviceMemory,
         architecture: int,
         counts: AccessCounts,
     ) -> None:
         self._kernel = kernel
         self._finder = PathFinder(kernel, source_loops)
-        self._placement = placement
+        self._memory = memory
         self._architecture = architecture
         self._counts = counts
         self._paths: dict[Any, _KnownPath] = {}
@@ -159,7 +159,7 @@ class LaunchRecords:
                 :, elements
             ]
         active &= self._lanes[access].owners
-        addresses, inside = self._placement.translate(addresses, active)
+        addresses, inside = self._memory.translate(addresses, active)
         if inside is not None:
             self._counts.outside += int(np.count_nonzero(active & ~inside))
             active = active & inside

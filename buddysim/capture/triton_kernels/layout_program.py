@@ -36,7 +36,7 @@ def layouts_of(path: str) -> list[dict[str, Any]]:
     module = ir.parse_mlir_module(path, context)
     module.context = context
     builder = gluon_ir.GluonOpBuilder(context)
-    found: list[dict[str, Any]] = []
+    accesses: list[dict[str, Any]] = []
 
     def visit(operation: Any) -> None:
         kind = ACCESSES.get(operation.get_name())
@@ -50,10 +50,10 @@ def layouts_of(path: str) -> list[dict[str, Any]]:
             layout = builder.get_gluon_layout_from_tensor(operation.get_operand(0))
             linear = builder.to_linear_layout(layout._to_ir(builder), shape)
             access |= {"registers": linear.reg_bases, "lanes": linear.lane_bases, "warps": linear.warp_bases}
-        found.append(access)
+        accesses.append(access)
 
     module.walk(visit)
-    return found
+    return accesses
 
 
 def element_bytes(text: str) -> int:

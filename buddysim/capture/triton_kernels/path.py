@@ -98,13 +98,13 @@ class PathFinder:
         """Return the memory instructions of a block in the order of the PTX: unrolled copies one after the other."""
         block = self._blocks[number]
         copies: Counter[int] = Counter()
-        found = []
+        result = []
         for index in range(block.first, block.end):
             line = self._kernel.sass.instructions[index].ptx_line
             if line in self._steps and self._is_access(index):
-                found.append((copies[line], line, index))
+                result.append((copies[line], line, index))
                 copies[line] += 1
-        return [index for _, _, index in sorted(found)]
+        return [index for _, _, index in sorted(result)]
 
     def _is_access(self, index: int) -> bool:
         return self._kernel.sass.instructions[index].name in (
@@ -217,7 +217,7 @@ class PathFinder:
         position = self._position(branch.ptx_line)
         if position in source_loops:
             return position
-        lines = {found for line in loop.lines if (found := self._position(line)) is not None}
+        lines = {result for line in loop.lines if (result := self._position(line)) is not None}
         around = [
             start
             for start, last in source_loops.items()

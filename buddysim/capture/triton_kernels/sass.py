@@ -93,7 +93,7 @@ def read_sass(listing: str, kernel: str) -> Sass:
     listing : output of nvdisasm
     kernel : name of the kernel, whose section alone is read
     """
-    found: list[tuple[str, str, str, int]] = []
+    lines: list[tuple[str, str, str, int]] = []
     labels: dict[str, int] = {}
     line = 0
     inside = False
@@ -106,14 +106,14 @@ def read_sass(listing: str, kernel: str) -> Sass:
         if match := _LINE.search(stripped):
             line = int(match[1])
         elif match := _LABEL.match(stripped):
-            labels[match[1]] = len(found)
+            labels[match[1]] = len(lines)
         elif match := _CODE.search(text):
-            found.append((match[3], match[2] or "", match[4].strip(), line))
-    if not found:
+            lines.append((match[3], match[2] or "", match[4].strip(), line))
+    if not lines:
         raise BuddysimError(f"capture triton: nvdisasm lists no code of {kernel}")
     instructions = tuple(
         Instruction(number, opcode, predicate, operands, origin, _target(opcode, operands, labels))
-        for number, (opcode, predicate, operands, origin) in enumerate(found)
+        for number, (opcode, predicate, operands, origin) in enumerate(lines)
     )
     last = max((each.index for each in instructions if each.name != "NOP"), default=-1)
     return Sass(instructions, _blocks(instructions), (last + 1) * INSTRUCTION_BYTES)

@@ -41,7 +41,7 @@ def main() -> int:
     window = settings["window"]
     try:
         require_triton()
-        chosen = TritonCaptureSettings(
+        capture_settings = TritonCaptureSettings(
             settings["architecture"],
             settings["snapshots"],
             None if window is None else LaunchWindow.parse(window),
@@ -51,7 +51,7 @@ def main() -> int:
         )
         part = Output(settings["output"], [script], keep_part=True)
         with captured(
-            part, chosen, settings["source"], settings["command"], settings["licence"], settings["level"]
+            part, capture_settings, settings["source"], settings["command"], settings["licence"], settings["level"]
         ) as ended:
             try:
                 runpy.run_path(script, run_name="__main__")

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from buddysim.capture.opencl.window import LaunchWindow
 from buddysim.capture.snapshot_selection import select_first_to_last
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel, KernelCompiler
+from buddysim.capture.triton_kernels.device_memory import DeviceMemory
 from buddysim.capture.triton_kernels.interpretation import Interpreter
 from buddysim.capture.triton_kernels.launch_records import AccessCounts, LaunchRecords
-from buddysim.capture.triton_kernels.placement import Placement
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.trace.model import Dim3, Provenance
 from buddysim.trace.writer import TraceWriter
@@ -93,7 +93,7 @@ class TritonSession:
         self._writer, self._provenance, self._settings = writer, provenance, settings
         self._progress = progress
         self._compiler = KernelCompiler(settings.architecture)
-        self._placement = Placement()
+        self._memory = DeviceMemory()
         self.interpreter = Interpreter(self._launch)
         self._records: dict[int, LaunchRecords] = {}
         self._kernels: dict[int, CompiledKernel] = {}
@@ -124,35 +124,35 @@ class TritonSession:
     def _prepare(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any
     ) -> tuple[dict[str, Any], CompiledKernel, Dim3]:
-        """Place the tensors of a launch and compile its kernel."""
+        """Allocate the tensors of a launch and compile its kernel."""
         names = [parameter.name for parameter in function.params]
-        given = dict(zip(names, args, strict=False)) | {name: kwargs[name] for name in names if name in kwargs}
-        options = {name: value for name, value in kwargs.items() if name not in given}
-        placed = {name: self._placed(value, f"{function.__name__}.{name}") for name, value in given.items()}
-        bound, key = self._compiler.bind(function, (), placed | options)
+        arguments = dict(zip(names, args, strict=False)) | {name: kwargs[name] for name in names if name in kwargs}
+        options = {name: value for name, value in kwargs.items() if name not in arguments}
+        on_device = {name: self._on_device(value, f"{function.__name__}.{name}") for name, value in arguments.items()}
+        bound, key = self._compiler.bind(function, (), on_device | options)
         kernel = self._compiler.compile(function, bound, key, options)
         if callable(grid):
-            grid = grid(given | {name: value for name, value in bound.items() if name not in given})
+            grid = grid(arguments | {name: value for name, value in bound.items() if name not in arguments})
         extents = tuple(int(extent) for extent in (grid if isinstance(grid, tuple | list) else (grid,)))
         blocks: Dim3 = (*extents, 1, 1)[:3]  # type: ignore[assignment]
         return bound, kernel, blocks
 
-    def _placed(self, value: Any, name: str) -> Any:
+    def _on_device(self, value: Any, name: str) -> Any:
         """Return an argument with its tensors' pointers as the GPU has them."""
         if isinstance(value, tuple):
-            return type(value)(self._placed(one, name) for one in value)
+            return type(value)(self._on_device(one, name) for one in value)
         if not hasattr(value, "untyped_storage"):
             return value
-        placed, new = self._placement.place(value, name)
+        stored, new = self._memory.add(value, name)
         if new:
-            placed.allocation = self._writer.add_allocation(name, placed.base, max(1, placed.bytes))
+            stored.allocation = self._writer.add_allocation(name, stored.base, max(1, stored.bytes))
             self.summary.allocations += 1
-        return self._placement.pointer(value, placed)
+        return self._memory.pointer(value, stored)
 
     def _free(self) -> None:
-        for placed in self._placement.remove_freed():
-            if placed.allocation is not None:
-                self._writer.free_allocation(placed.allocation)
+        for stored in self._memory.remove_freed():
+            if stored.allocation is not None:
+                self._writer.free_allocation(stored.allocation)
 
     def _write(self, index: int, kernel: CompiledKernel, blocks: Dim3, programs: Any) -> None:
         records = self._records.get(id(kernel))
@@ -160,7 +160,7 @@ class TritonSession:
             records = self._records[id(kernel)] = LaunchRecords(
                 kernel,
                 self.interpreter.source_loops,
-                self._placement,
+                self._memory,
                 self._settings.architecture,
                 self.summary.accesses,
             )
@@ -184,10 +184,10 @@ class TritonSession:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def _snapshot(self, launch_index: int) -> None:
-        """Copy all tensors, unless snapshots have become rarer; of too many, every other one is given up."""
+        """Copy all tensors, unless snapshots have become rarer; of too many, every other one is arguments up."""
         if self._settings.snapshots == 0 or launch_index % self._every:
             return
-        contents = {placed.allocation: placed.contents() for placed in self._placement if placed.allocation is not None}
+        contents = {stored.allocation: stored.contents() for stored in self._memory if stored.allocation is not None}
         self._snapshots.append(_TakenSnapshot(launch_index, contents))
         if len(self._snapshots) > 2 * self._settings.snapshots:
             self._every *= 2
@@ -211,7 +211,7 @@ class TritonSession:
         for number in select_first_to_last(points, self._settings.snapshots) if self._settings.snapshots else []:
             self._write_snapshot(self._snapshots[number])
         self._writer.replace_provenance(
-            replace(self._provenance, assumptions=self._provenance.assumptions | self._found() | {"end": end})
+            replace(self._provenance, assumptions=self._provenance.assumptions | self._omissions() | {"end": end})
         )
         self._compiler.close()
 
@@ -227,7 +227,7 @@ class TritonSession:
             self._writer.add_size_map(snapshot, allocation, classes, self._settings.compressor)
             self._writer.add_contents(snapshot, allocation, data)
 
-    def _found(self) -> dict[str, str]:
+    def _omissions(self) -> dict[str, str]:
         """Statements on what the capture left out, for the provenance."""
         counts, sample = self.summary.accesses, self._settings.grid_sample
         texts = {}

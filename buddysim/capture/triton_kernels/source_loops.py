@@ -18,12 +18,12 @@ class LoopCounter(ast.NodeTransformer):
     Parameters
     ----------
     file : of the kernel's source
-    found : receives the position of each loop, with its last line
+    loops : receives the position of each loop, with its last line
     """
 
-    def __init__(self, file: str, found: dict[Position, int]) -> None:
+    def __init__(self, file: str, loops: dict[Position, int]) -> None:
         self._file = file
-        self._found = found
+        self._loops = loops
 
     def visit_For(self, node: ast.For) -> ast.For:
         """Count the values that the loop takes."""
@@ -39,7 +39,7 @@ class LoopCounter(ast.NodeTransformer):
 
     def _call(self, name: str, argument: ast.expr, node: ast.For | ast.While) -> ast.Call:
         position = Position(self._file, node.lineno, node.col_offset + 1)
-        self._found[position] = node.end_lineno or node.lineno
+        self._loops[position] = node.end_lineno or node.lineno
         constants = [ast.Constant(value) for value in position]
         call = ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=[argument, *constants], keywords=[])
         return ast.copy_location(call, argument)

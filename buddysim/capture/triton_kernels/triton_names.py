@@ -52,11 +52,11 @@ def check_names() -> None:
 
     for module, names in _NEEDED.items():
         try:
-            found = importlib.import_module(module)
+            imported = importlib.import_module(module)
         except ImportError:
             raise _missing(triton.__version__, module) from None
         for name in names:
-            if not hasattr(found, name):
+            if not hasattr(imported, name):
                 raise _missing(triton.__version__, f"{module}.{name}")
     for module, owner, name in _METHODS:
         if not hasattr(getattr(importlib.import_module(module), owner), name):

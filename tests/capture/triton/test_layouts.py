@@ -32,7 +32,7 @@ def check(name: str, machine: str, folder: Path, monkeypatch: pytest.MonkeyPatch
             accessed = bytes_at(addresses[number][active[number]], self._lanes[access].bytes_per_lane)
             mask = program.masks[event]
             of_program = program.addresses[event] if mask is None else program.addresses[event][mask]
-            expected, _ = self._placement.translate(of_program, np.ones(len(of_program), np.bool_))
+            expected, _ = self._memory.translate(of_program, np.ones(len(of_program), np.bool_))
             assert np.array_equal(accessed, bytes_at(expected, size))
             seen.append((program.block, event))
         return addresses, active

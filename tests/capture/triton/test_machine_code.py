@@ -103,22 +103,22 @@ def path(iterations: int) -> ProgramPath:
 
 @pytest.mark.parametrize("iterations", range(8))
 def test_every_iteration_is_walked_once(iterations: int) -> None:
-    found = path(iterations)
-    assert found.dropped == 0
-    assert [event for event in found.events if event >= 0] == list(range(iterations + 1))
-    assert found.instructions.count(2) == iterations // 2  # the unrolled loop
-    assert found.instructions.count(7) == iterations % 2  # its rest
-    assert found.instructions[-1] == 9
+    its_path = path(iterations)
+    assert its_path.dropped == 0
+    assert [event for event in its_path.events if event >= 0] == list(range(iterations + 1))
+    assert its_path.instructions.count(2) == iterations // 2  # the unrolled loop
+    assert its_path.instructions.count(7) == iterations % 2  # its rest
+    assert its_path.instructions[-1] == 9
 
 
 def test_times_of_a_path() -> None:
     """S2R, BRA, two loads whose sum is the second instruction after the first one, BRA, BRA, store."""
-    found = path(2)
-    ops, _ = PathTimes(kernel().sass, found, 90).of_warp(np.ones(3, np.bool_))
+    its_path = path(2)
+    ops, _ = PathTimes(kernel().sass, its_path, 90).of_warp(np.ones(3, np.bool_))
     assert ops["gap_instructions"].tolist() == [2, 0, 3]
     assert ops["use_distance"].tolist() == [2, 1, 0]
     # A load without active lanes is an instruction.
-    ops, _ = PathTimes(kernel().sass, found, 90).of_warp(np.array([True, False, True]))
+    ops, _ = PathTimes(kernel().sass, its_path, 90).of_warp(np.array([True, False, True]))
     assert ops["gap_instructions"].tolist() == [2, 4]
 
 

@@ -1,4 +1,4 @@
-"""Where a GPU's allocator places the program's tensors, and the addresses of its accesses there."""
+"""Addresses of the program's tensors on a GPU, by a model of its allocator, and those of its accesses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from buddysim.capture.torch.caching_allocator import CachingAllocator
 
 
 @dataclass
-class PlacedStorage:
-    """Memory of a tensor, in this process and as placed on the GPU.
+class DeviceStorage:
+    """Memory of a tensor, in this process and on the GPU.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class PlacedStorage:
         return np.ctypeslib.as_array((ctypes.c_ubyte * self.bytes).from_address(self.host)).copy()
 
 
-class PlacedPointer:
+class DevicePointer:
     """A tensor's pointer as the GPU has it, for the specialisation of a kernel."""
 
     def __init__(self, dtype: Any, address: int) -> None:
@@ -52,18 +52,18 @@ class PlacedPointer:
         return self._address
 
 
-class Placement:
+class DeviceMemory:
     """Storages that launches used; each lives until PyTorch frees it."""
 
     def __init__(self) -> None:
         self._allocator = CachingAllocator()
         self._hosts: list[int] = []
-        self._storages: list[PlacedStorage] = []
+        self._storages: list[DeviceStorage] = []
 
-    def __iter__(self) -> Iterator[PlacedStorage]:
+    def __iter__(self) -> Iterator[DeviceStorage]:
         return iter(self._storages)
 
-    def place(self, tensor: Any, name: str) -> tuple[PlacedStorage, bool]:
+    def add(self, tensor: Any, name: str) -> tuple[DeviceStorage, bool]:
         """Return the storage of a tensor, and whether it is new."""
         from torch.multiprocessing.reductions import StorageWeakRef
 
@@ -73,24 +73,24 @@ class Placement:
         if at >= 0 and self._hosts[at] == host and self._storages[at].bytes == storage.nbytes():
             return self._storages[at], False
         size = storage.nbytes()
-        placed = PlacedStorage(host, self._allocator.allocate(max(1, size)), size, name, StorageWeakRef(storage))
+        stored = DeviceStorage(host, self._allocator.allocate(max(1, size)), size, name, StorageWeakRef(storage))
         self._hosts.insert(at + 1, host)
-        self._storages.insert(at + 1, placed)
-        return placed, True
+        self._storages.insert(at + 1, stored)
+        return stored, True
 
-    def remove_freed(self) -> list[PlacedStorage]:
+    def remove_freed(self) -> list[DeviceStorage]:
         """Forget the storages that PyTorch freed, and return them."""
-        freed = [placed for placed in self._storages if placed.reference.expired()]
+        freed = [stored for stored in self._storages if stored.reference.expired()]
         if freed:
-            self._storages = [placed for placed in self._storages if not placed.reference.expired()]
-            self._hosts = [placed.host for placed in self._storages]
-            for placed in freed:
-                self._allocator.release(placed.base)
+            self._storages = [stored for stored in self._storages if not stored.reference.expired()]
+            self._hosts = [stored.host for stored in self._storages]
+            for stored in freed:
+                self._allocator.release(stored.base)
         return freed
 
-    def pointer(self, tensor: Any, placed: PlacedStorage) -> PlacedPointer:
+    def pointer(self, tensor: Any, stored: DeviceStorage) -> DevicePointer:
         """Return a tensor's pointer on the GPU."""
-        return PlacedPointer(tensor.dtype, placed.base + tensor.data_ptr() - placed.host)
+        return DevicePointer(tensor.dtype, stored.base + tensor.data_ptr() - stored.host)
 
     def translate(
         self, addresses: npt.NDArray[np.uint64], active: npt.NDArray[np.bool_]
@@ -109,11 +109,11 @@ class Placement:
         low, high = int(used.min()), int(used.max())
         at = bisect_right(self._hosts, low) - 1
         if at >= 0 and high < self._storages[at].host + self._storages[at].bytes:
-            placed = self._storages[at]
-            return addresses + np.uint64((placed.base - placed.host) % (1 << 64)), None
+            stored = self._storages[at]
+            return addresses + np.uint64((stored.base - stored.host) % (1 << 64)), None
         owner = np.searchsorted(hosts, addresses, "right").astype(np.int64) - 1
         known = np.maximum(owner, 0)
-        ends = np.asarray([placed.host + placed.bytes for placed in self._storages], np.uint64)
-        moves = np.asarray([(placed.base - placed.host) % (1 << 64) for placed in self._storages], np.uint64)
+        ends = np.asarray([stored.host + stored.bytes for stored in self._storages], np.uint64)
+        moves = np.asarray([(stored.base - stored.host) % (1 << 64) for stored in self._storages], np.uint64)
         inside = active & (owner >= 0) & (addresses < ends[known])
         return addresses + moves[known], inside
