@@ -164,6 +164,8 @@ OWN_DATA = {
     "sweep/stored_result.py": "the store's own lines, behind their checksum",
     "sweep/rows.py": "the store's own lines, behind their checksum",
     "capture/torch/script.py": "what the parent process has just written",
+    "capture/triton_kernels/layouts.py": "answers of its own process",
+    "capture/triton_kernels/script_program.py": "what the parent process has just written",
     "base/textfile.py": "this is the way",
 }
 PARSERS = {"json.loads", "json.load", "tomllib.loads", "tomllib.load", "csv.reader", "csv.DictReader", "csv.writer"}

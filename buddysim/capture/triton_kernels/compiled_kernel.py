@@ -141,7 +141,7 @@ class KernelCompiler:
         with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
             ttgir = Path(folder, f"{metadata.name}.ttgir")
             ttgir.write_text(compiled.asm["ttgir"])
-            layouts = self._layouts.read(ttgir)
+            layouts = self._layouts.read(ttgir, compiled.asm["ttgir"])
             sass, registers = self._assemble(Path(folder), text, metadata.name, parsed)
         return CompiledKernel(
             metadata.name,

@@ -52,7 +52,7 @@ class DevicePointer:
         return self._address
 
 
-class DeviceMemory:
+class TensorMemory:
     """Storages that launches used; each lives until PyTorch frees it."""
 
     def __init__(self) -> None:

@@ -245,7 +245,8 @@ class Interpreter:
             names = rewriter.fn.__globals__
             names[COUNT_LOOP], names[COUNT_WHILE] = self.count_loop, self.count_while
             self._globals.append(names)
-            return ast.fix_missing_locations(LoopCounter(rewriter.filename, self.source_loops).visit(tree))
+            counted: ast.Module = LoopCounter(rewriter.filename, self.source_loops).visit(tree)
+            return ast.fix_missing_locations(counted)
 
         return transform
 

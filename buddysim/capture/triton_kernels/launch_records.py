@@ -9,9 +9,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.base.errors import BuddysimError
 from buddysim.capture.triton_kernels.access_lanes import AccessLanes
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel
-from buddysim.capture.triton_kernels.device_memory import DeviceMemory
+from buddysim.capture.triton_kernels.device_memory import TensorMemory
 from buddysim.capture.triton_kernels.expand import expand
 from buddysim.capture.triton_kernels.interpretation import InterpretedProgram
 from buddysim.capture.triton_kernels.layouts import LANES
@@ -81,7 +82,7 @@ class LaunchRecords:
         self,
         kernel: CompiledKernel,
         source_loops: dict[Position, int],
-        memory: DeviceMemory,
+        memory: TensorMemory,
         architecture: int,
         counts: AccessCounts,
     ) -> None:
@@ -148,8 +149,12 @@ class LaunchRecords:
         """Return addresses on the GPU and active lanes of one access: arrays (programs, warps, instructions, 32)."""
         elements = self._lanes[access].elements
         flat = np.stack([program.addresses[event] for program in programs])
-        if elements.size and int(elements.max()) >= flat.shape[1]:
-            elements = elements % flat.shape[1]
+        if int(elements.max()) >= flat.shape[1]:
+            position = self._kernel.accesses[access].layout.position
+            raise BuddysimError(
+                f"capture triton: {self._kernel.name}: {position}: the interpreter accessed {flat.shape[1]} elements: "
+                f"expected {int(elements.max()) + 1} or more, as in the compiled kernel"
+            )
         addresses = flat[:, elements]
         masks = [program.masks[event] for program in programs]
         if all(mask is None for mask in masks):
@@ -163,10 +168,11 @@ class LaunchRecords:
         if inside is not None:
             self._counts.outside += int(np.count_nonzero(active & ~inside))
             active = active & inside
-        missing = active.shape[2] - len(self._kernel.accesses[access].lines) * self._lanes[access].operations
-        if missing > 0:  # instructions whose mask is never true were removed
-            order = np.argsort(~active.any(axis=(0, 1, 3)), kind="stable")[: active.shape[2] - missing]
-            addresses, active = addresses[:, :, np.sort(order)], active[:, :, np.sort(order)]
+        instructions = len(self._kernel.accesses[access].lines) * self._lanes[access].operations
+        if instructions < elements.shape[1]:  # some whose mask is never true were removed
+            unused = ~np.any(active, axis=(0, 1, 3))
+            remaining = np.sort(np.argsort(unused, kind="stable")[:instructions])
+            addresses, active = np.take(addresses, remaining, 2), np.take(active, remaining, 2)
         return addresses, active
 
     def _assemble(
@@ -251,8 +257,10 @@ def _repeat(parts: list[npt.NDArray[np.void]], order: npt.NDArray[Any]) -> npt.N
     lengths = np.array([len(part) for part in parts])[order]
     firsts = _starts(np.array([len(part) for part in parts]))[order]
     index = np.repeat(firsts - _starts(lengths), lengths) + np.arange(lengths.sum())
-    return np.concatenate(parts)[index]
+    result: npt.NDArray[np.void] = np.concatenate(parts)[index]
+    return result
 
 
 def _starts(counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    return np.cumsum(counts, dtype=np.int64) - counts
+    result: npt.NDArray[np.int64] = np.cumsum(counts, dtype=np.int64) - counts
+    return result

@@ -86,7 +86,8 @@ class AccessLayout:
         numbers = np.arange(warps)
         lane_copies = sum(1 << bit for bit, basis in enumerate(self.bases[1]) if not any(basis))
         warp_copies = sum(1 << bit for bit, basis in enumerate(self.bases[2]) if not any(basis))
-        return ((numbers & warp_copies) == 0)[:, None] & ((lanes & lane_copies) == 0)[None, :]
+        result: npt.NDArray[np.bool_] = ((numbers & warp_copies) == 0)[:, None] & ((lanes & lane_copies) == 0)[None, :]
+        return result
 
     def _offsets(self, bases: Any, count: int) -> npt.NDArray[np.int64]:
         """Return the coordinates of numbers 0 to `count` - 1: int64 array (count, dimensions)."""
@@ -103,8 +104,14 @@ class LayoutReader:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def read(self, ttgir: Path) -> list[AccessLayout]:
-        """Return the layouts of a kernel's accesses, in the order of its TTGIR."""
+    def read(self, ttgir: Path, text: str) -> list[AccessLayout]:
+        """Return the layouts of a kernel's accesses, in the order of its TTGIR.
+
+        Parameters
+        ----------
+        ttgir : file with the text
+        text : of the TTGIR
+        """
         if self._process is None:
             program = Path(__file__).with_name("layout_program.py")
             self._process = subprocess.Popen(
@@ -122,7 +129,7 @@ class LayoutReader:
         answer = json.loads(line) if line else {"error": "the process that reads layouts ended"}
         if isinstance(answer, dict):
             raise BuddysimError(f"capture triton: layouts of {ttgir.name}: {answer['error']}")
-        positions = access_positions(ttgir.read_text())
+        positions = access_positions(text)
         if len(positions) != len(answer):
             raise BuddysimError(
                 f"capture triton: {ttgir.name}: {len(answer)} accesses, {len(positions)} of them in its text"

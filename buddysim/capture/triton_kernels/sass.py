@@ -29,7 +29,7 @@ _WITHOUT_RESULT: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Instruction:
+class SassInstruction:
     """An instruction of the machine code.
 
     Attributes
@@ -80,7 +80,7 @@ class Block:
 class Sass:
     """Machine code of a kernel."""
 
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[SassInstruction, ...]
     blocks: tuple[Block, ...]
     code_bytes: int
 
@@ -112,7 +112,7 @@ def read_sass(listing: str, kernel: str) -> Sass:
     if not lines:
         raise BuddysimError(f"capture triton: nvdisasm lists no code of {kernel}")
     instructions = tuple(
-        Instruction(number, opcode, predicate, operands, origin, _target(opcode, operands, labels))
+        SassInstruction(number, opcode, predicate, operands, origin, _target(opcode, operands, labels))
         for number, (opcode, predicate, operands, origin) in enumerate(lines)
     )
     last = max((each.index for each in instructions if each.name != "NOP"), default=-1)
@@ -126,11 +126,11 @@ def _target(opcode: str, operands: str, labels: dict[str, int]) -> int | None:
     return labels.get(match[1]) if match else None
 
 
-def _ends_block(instruction: Instruction) -> bool:
+def _ends_block(instruction: SassInstruction) -> bool:
     return instruction.name in ("BRA", "BRX", "RET") or (instruction.name == "EXIT" and not instruction.predicate)
 
 
-def _blocks(instructions: tuple[Instruction, ...]) -> tuple[Block, ...]:
+def _blocks(instructions: tuple[SassInstruction, ...]) -> tuple[Block, ...]:
     starts = {0}
     for each in instructions:
         if each.target is not None:
@@ -150,7 +150,7 @@ def _blocks(instructions: tuple[Instruction, ...]) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _has_condition(branch: Instruction) -> bool:
+def _has_condition(branch: SassInstruction) -> bool:
     """Whether a branch has its condition among its operands (``BRA.U UP0, ..``) or in its name (``BRA.DIV``)."""
     parts = branch.opcode.split(".")
     named = "DIV" in parts or "CONV" in parts

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from buddysim.capture.opencl.window import LaunchWindow
 from buddysim.capture.snapshot_selection import select_first_to_last
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel, KernelCompiler
-from buddysim.capture.triton_kernels.device_memory import DeviceMemory
+from buddysim.capture.triton_kernels.device_memory import TensorMemory
 from buddysim.capture.triton_kernels.interpretation import Interpreter
 from buddysim.capture.triton_kernels.launch_records import AccessCounts, LaunchRecords
 from buddysim.compress import DEFAULT, entry_classes
@@ -93,7 +93,7 @@ class TritonSession:
         self._writer, self._provenance, self._settings = writer, provenance, settings
         self._progress = progress
         self._compiler = KernelCompiler(settings.architecture)
-        self._memory = DeviceMemory()
+        self._memory = TensorMemory()
         self.interpreter = Interpreter(self._launch)
         self._records: dict[int, LaunchRecords] = {}
         self._kernels: dict[int, CompiledKernel] = {}

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.capture.triton_kernels.path import NOTHING, ProgramPath
-from buddysim.capture.triton_kernels.sass import INSTRUCTION_BYTES, Instruction, Sass
+from buddysim.capture.triton_kernels.sass import INSTRUCTION_BYTES, Sass, SassInstruction
 from buddysim.importers.accelsim.header import KernelHeader
 from buddysim.importers.accelsim.opcodes import Opcode, UnitTiming, classify, timing_of
 from buddysim.importers.accelsim.parser import KernelParser
@@ -88,12 +88,12 @@ class _TensorCopies:
         self._waits = sum(map(_is_wait, names))
         self._issued = self._waited = 0
 
-    def issued(self, instruction: Instruction) -> str:
+    def issued(self, instruction: SassInstruction) -> str:
         """Return the line that closes the group of a copy."""
         self._issued += 1
         return f"{instruction.index * INSTRUCTION_BYTES:x} ffffffff 0 LDGDEPBAR 0 0 0"
 
-    def waiting(self, instruction: Instruction) -> str:
+    def waiting(self, instruction: SassInstruction) -> str:
         """Return the line of a wait; empty for any other instruction, or if there are no copies."""
         if not self._copies or not _is_wait(instruction):
             return ""
@@ -102,7 +102,7 @@ class _TensorCopies:
         return f"{instruction.index * INSTRUCTION_BYTES:x} ffffffff 0 DEPBAR 0 0 {newest}"
 
 
-def _is_wait(instruction: Instruction) -> bool:
+def _is_wait(instruction: SassInstruction) -> bool:
     return instruction.name == "SYNCS" and "TRYWAIT" in instruction.opcode
 
 
@@ -113,7 +113,7 @@ def _classify(text: str, timing: UnitTiming) -> Opcode:
     return classify(text, timing)
 
 
-def _text(instruction: Instruction, active: bool | None) -> str:
+def _text(instruction: SassInstruction, active: bool | None) -> str:
     """Return an instruction as a line of a trace of version 5; `active` is None for one without access."""
     destinations, sources = instruction.registers
     operands = f"{len(destinations)} {' '.join(destinations)}"

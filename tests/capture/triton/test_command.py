@@ -93,6 +93,31 @@ def test_a_window_and_a_sample(script: Path, tmp_path: Path) -> None:
         assert "1:2 of 3" in trace.provenance.assumptions["launches"]
 
 
+COMPILED = """
+    import torch
+
+    def norm(x, weight):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * weight
+
+    x, weight = torch.linspace(-1, 1, 4096).reshape(16, 256), torch.linspace(1, 2, 256)
+    plain, compiled = norm(x, weight), torch.compile(norm)(x, weight)
+    print(float((plain - compiled).abs().max()) < 1e-6)
+"""
+
+
+@pytest.mark.slow
+def test_kernels_of_torch_compile(tmp_path: Path) -> None:
+    script = tmp_path / "compiled.py"
+    script.write_text(textwrap.dedent(COMPILED))
+    done = capture(tmp_path / "out.bin", script, "--torch-compile", "--snapshots", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n"
+    with open_trace(tmp_path / "out.bin") as trace:
+        assert [kernel.name for kernel in trace.kernels] == ["triton_per_fused_add_mean_mul_pow_rsqrt_0"]
+        assert sorted(each.bytes for each in trace.allocations) == [1024, 16384, 16384]
+        assert "Inductor" in trace.provenance.assumptions["torch_compile"]
+
+
 def test_what_is_no_script(tmp_path: Path) -> None:
     done = run("-m", "buddysim", "capture", "triton", "-o", tmp_path / "out.bin", "--", "true", "x")
     assert done.returncode == 2
