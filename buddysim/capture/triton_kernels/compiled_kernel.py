@@ -201,10 +201,11 @@ def _match(layouts: list[AccessLayout], accesses: tuple[PtxAccess, ...]) -> list
     result = []
     for key, group in operations.items():
         left = instructions.get(key, [])
+        of_copy = max(1, len(left) // len(group))
         number = 0
         while left:
             layout = group[min(number, len(group) - 1)]
-            count = _instructions_of(layout, left[0])
+            count = of_copy if layout.kind in ("tensor_load", "tensor_store") else _instructions_of(layout, left[0])
             result.append(CompiledAccess(layout, tuple(each.line for each in left[:count]), left[0].bytes_per_lane))
             left = left[count:]
             number += 1

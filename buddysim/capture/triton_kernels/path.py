@@ -177,6 +177,9 @@ class PathFinder:
             )
             loop.mark, loop.copies = self._mark_of(loop)
             loop.position = self._source_loop(loop, source_loops)
+        for loop in loops:  # a wait at a barrier inside of a source's loop is none of its iterations
+            if any(loop.blocks < other.blocks and loop.position == other.position for other in loops):
+                loop.position = None
         for number, loop in enumerate(loops):
             loop.family = number
             for other in loops[:number]:
@@ -343,11 +346,11 @@ class _Walk:
             if ordinal is not None and (common is None or ordinal <= common) and (other is None or ordinal < other):
                 return (first, second)[side]
         for side in (0, 1):
-            if self._calls(only[side]):
+            if self._executes("CALL", only[side]):
                 return (first, second)[1 - side]
         if not only[0] or not only[1]:  # a way around some code: the code is taken unless it accesses memory
             longer = 0 if only[0] else 1
-            skip = any(finder._memory[number] for number in only[longer])
+            skip = any(finder._memory[number] for number in only[longer]) or self._executes("SYNCS", only[longer])
             return (first, second)[1 - longer if skip else longer]
         return first
 
@@ -373,10 +376,10 @@ class _Walk:
                     first = left[0]
         return first
 
-    def _calls(self, blocks: set[int]) -> bool:
+    def _executes(self, name: str, blocks: set[int]) -> bool:
         finder = self._finder
         return any(
-            finder._kernel.sass.instructions[index].name == "CALL"
+            finder._kernel.sass.instructions[index].name == name
             for number in blocks
             for index in range(finder._blocks[number].first, finder._blocks[number].end)
         )
