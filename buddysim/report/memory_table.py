@@ -26,6 +26,7 @@ _WIDE = 12
 #: Of rows that are shortened first.
 _SAVED_BY = "saved by "
 _SMALLEST = 0.005  # of the largest scheme's peak: a row of less joins `others`
+_MIN_SAVED = 2  # kinds of layers with a row each; else one row has all that they save
 
 
 def memory_parts(results: Results) -> list[Part]:
@@ -51,16 +52,18 @@ def memory_parts(results: Results) -> list[Part]:
 def memory_rows(results: Results) -> list[MemoryRow]:
     """Return the rows: kinds in their order, what is saved by layer kind where every scheme knows it, then totals."""
     schemes = list(results.values())
-    divided = all(result["memory.saved_by_layer_kind"] for result in schemes)
     kinds = [kind for kind in LABELS if kind not in NOT_TENSORS]
-    entries: list[MemoryRow] = []
-    for kind in kinds:
-        if kind == "feature_maps" and divided:
-            entries += _saved(schemes)
-        else:
-            entries.append((label_of(kind, recorded=True), [one["memory.by_kind"][kind] for one in schemes]))
+    entries = [(label_of(kind, recorded=True), [one["memory.by_kind"][kind] for one in schemes]) for kind in kinds]
     totals = list(_totals(schemes))
-    return [*_shortened(entries, MAX_ROWS - len(totals)), *totals]
+    most = MAX_ROWS - len(totals)
+    shown = _shortened(entries, most)
+    if all(result["memory.saved_by_layer_kind"] for result in schemes):
+        whole, saved = label_of("feature_maps", recorded=True), list(_saved(schemes))
+        left_over = most - len([row for row in shown if row[0] != whole])
+        if left_over >= min(_MIN_SAVED, len(saved)):
+            position = next((number for number, entry in enumerate(entries) if entry[0] == whole))
+            shown = _shortened([*entries[:position], *saved, *entries[position + 1 :]], most)
+    return [*shown, *totals]
 
 
 def _saved(schemes: Sequence[Flat]) -> Iterator[MemoryRow]:
@@ -88,10 +91,12 @@ def _shortened(entries: Sequence[MemoryRow], most: int) -> list[MemoryRow]:
     """At most so many rows: the smallest are in one."""
     named = [row for row in entries if any(row[1])]
     peak = max((sum(amounts) for amounts in zip(*(row[1] for row in named), strict=True)), default=0)
-    by_size = sorted(named, key=lambda row: (row[0].startswith(_SAVED_BY), -max(row[1])))
-    small = [row for number, row in enumerate(by_size) if number >= most - 1 or max(row[1]) < _SMALLEST * peak]
+    small = [row for row in named if max(row[1]) < _SMALLEST * peak]
+    large = [row for row in named if row not in small]
+    by_size = sorted(large, key=lambda row: (row[0].startswith(_SAVED_BY), -max(row[1])))
     if len(small) < 2 and len(named) <= most:
         return named
+    small += by_size[most - 1 :]
     labels = {row[0] for row in small}
     others = [sum(amounts) for amounts in zip(*(row[1] for row in small), strict=True)]
     return [*(row for row in named if row[0] not in labels), ("others", others)]

@@ -83,7 +83,8 @@ class OutOfMemory:
         failure = self.failure
         requested, largest = format_size(failure.requested_bytes), format_size(failure.largest_free_bytes)
         if self.layer is None:
-            text = f"{failure.kind} exceeds the GPU by {format_size(failure.shortfall_bytes)}"
+            exceeded = "pinned host memory" if failure.memory == "host" else "the GPU"
+            text = f"{failure.kind} exceeds {exceeded} by {format_size(failure.shortfall_bytes)}"
             counts_all = self.peak_excess_bytes <= failure.shortfall_bytes
             return text if counts_all else f"{text}; peak exceeds by {format_size(self.peak_excess_bytes)}"
         at = f"{self.layer} {failure.pass_}"

@@ -74,6 +74,14 @@ def test_what_is_saved_has_a_row_for_each_kind_of_layer_where_every_scheme_knows
     assert rows["saved activations"] == [5 * GIB, 2 * GIB]
 
 
+def test_what_is_saved_has_one_row_where_kinds_of_layers_have_none() -> None:
+    several = dict.fromkeys(("weights", "weight_gradients", "optimizer_state", "gathered_shards", "temporaries"), GIB)
+    several |= {"inputs": 1, "context": GIB, "fragmentation": GIB, "library_workspace": GIB}
+    rows = dict(memory_rows({"eager": result(several, {"mlp": 30 * GIB, "self_attn": 20 * GIB})}))
+    assert rows["saved activations"] == [50 * GIB]
+    assert "others" not in rows
+
+
 def test_rows_of_less_than_a_two_hundredth_are_one() -> None:
     rows = dict(memory_rows({"eager": result({"weights": 100 * GIB, "inputs": 5, "temporaries": 7})}))
     assert rows == {"weights": [100 * GIB], "others": [12], "all tensors": [100 * GIB + 12]}

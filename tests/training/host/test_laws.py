@@ -17,10 +17,12 @@ from buddysim.training.host.optimizer_offload import DEVICES, LIBRARIES, Optimiz
 from buddysim.training.host.rates import HostRates
 from buddysim.training.host.weights_offload import WeightsOffload
 from buddysim.training.iteration.build import build
+from buddysim.training.iteration.memory_usage import FailedRequest
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import schedule
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.outcome import OutOfMemory
 from buddysim.training.request import make_options
 from buddysim.training.saving.checkpoint_rule import CheckpointRule
 from buddysim.training.saving.rules import SavingRules
@@ -122,3 +124,8 @@ def test_described_networks_move_every_weight(name: str, scheme: str):
         assert program.host_bytes >= 4 * weights
         spent.append(schedule(program).time_ps)
     assert spent == sorted(spent, reverse=True)
+
+
+def test_what_the_host_has_no_memory_for_is_told_of_the_host() -> None:
+    failure = FailedRequest("host", None, "resident", "weights", 3 * 2**30, 2**30, 2**30, 2 * 2**30)
+    assert OutOfMemory(failure, None, 0).message == "weights exceeds pinned host memory by 2.00 GiB"
