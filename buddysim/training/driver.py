@@ -58,6 +58,7 @@ def simulate_outcome(
     return simulate_request(request, cost)
 
 
+@collection_paused()
 def simulate_request(request: TrainingRequest, cost: CostModel | None = None) -> IterationOutcome:
     """Simulate the iteration of a request; `cost` are its layer times, None: loaded."""
     request = request.resolved()
@@ -72,6 +73,7 @@ def simulate_request(request: TrainingRequest, cost: CostModel | None = None) ->
     return simulate_plan(network, batch, machine, cost, plan, options)
 
 
+@collection_paused()
 def simulate(
     network: Network | str | os.PathLike[str],
     batch: int,
@@ -87,19 +89,12 @@ def simulate(
 _LONGEST_PS = 2**63 - 1
 
 
+@collection_paused()
 def simulate_plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: TrainingOptions,
     program: Program | None = None,
 ) -> IterationOutcome:  # fmt: skip
     """The iteration that a scheme planned; `program` is what `build` makes of the plan, where that is at hand."""
-    with collection_paused():
-        return _simulated_plan(network, batch, machine, cost, plan, options, program)
-
-
-def _simulated_plan(
-    network: Network, batch: int, machine: TrainingMachine, cost: CostModel, plan: Plan, options: TrainingOptions,
-    program: Program | None,
-) -> IterationOutcome:  # fmt: skip
     recorded = plan.recorded(network)
     if program is None:
         program = build(recorded, batch, cost, plan, link_rate(machine, options.link), options.optimizer)

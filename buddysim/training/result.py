@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.garbage import collection_paused
 from buddysim.base.result import SchemeResult, software
 from buddysim.training.collectives.assumptions import collective_assumptions
 from buddysim.training.cost.time_error import time_error
@@ -61,6 +62,7 @@ class TrainingResult(SchemeResult):
     outcome: IterationOutcome = field(repr=False, compare=False)
 
     @classmethod
+    @collection_paused()
     def from_outcome(cls, outcome: IterationOutcome) -> TrainingResult:
         """The result of a simulated iteration."""
         return cls(outcome.scheme, _counters(outcome), _provenance(outcome), _per_layer(outcome), outcome)

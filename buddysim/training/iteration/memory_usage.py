@@ -6,7 +6,7 @@ allocator that reserves groups of tensors for the whole iteration holds these gr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,19 +143,25 @@ def levels(
     groups : `TensorAddresses.groups`
     """
     column = {kind: number for number, kind in enumerate(TENSOR_KINDS)}
-    change = np.zeros((len(program.steps) + 1, len(TENSOR_KINDS)), dtype=np.int64)
+    steps: list[int] = []
+    columns: list[int] = []
+    sizes: list[int] = []
 
-    def count(step: int, tensor: ProgramTensor, sign: int) -> None:
-        if part is None or tensor.part == part:
-            change[step, column[tensor.kind]] += sign * tensor.byte_count
+    def count(step: int, tensors: Iterable[ProgramTensor], sign: int) -> None:
+        for tensor in tensors:
+            if part is None or tensor.part == part:
+                steps.append(step)
+                columns.append(column[tensor.kind])
+                sizes.append(sign * tensor.byte_count)
 
-    for tensor in [program.tensors[index] for index in program.resident] if groups is None else groups:
-        count(0, tensor, 1)
+    count(0, [program.tensors[index] for index in program.resident] if groups is None else groups, 1)
     for step in program.steps if groups is None else ():
-        for index in step.allocate:
-            count(step.index, program.tensors[index], 1)
-        for index in step.release:
-            count(step.index + 1, program.tensors[index], -1)
+        if step.allocate:
+            count(step.index, [program.tensors[index] for index in step.allocate], 1)
+        if step.release:
+            count(step.index + 1, [program.tensors[index] for index in step.release], -1)
+    change = np.zeros((len(program.steps) + 1, len(TENSOR_KINDS)), dtype=np.int64)
+    np.add.at(change, (np.array(steps, np.int64), np.array(columns, np.int64)), np.array(sizes, np.int64))
     return change.cumsum(axis=0)[:-1]
 
 

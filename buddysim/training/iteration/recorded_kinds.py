@@ -9,7 +9,9 @@ without blocks has no head: nothing tells it from other layers.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import dropwhile, groupby
+from weakref import WeakKeyDictionary
 
 from buddysim.training.autograd.records import AllocationEvent, TracedOperation
 from buddysim.training.autograd.tape import Tape
@@ -30,10 +32,18 @@ _KINDS: dict[str, TensorKind] = {
 }
 #: Those that are logits or loss where the head or the loss allocates them.
 _OF_THE_HEAD = ("activation", "temporary")
+#: Of tapes that are still in use.
+_known: WeakKeyDictionary[Tape, list[TensorKind]] = WeakKeyDictionary()
 
 
 def kinds_of_storages(tape: Tape) -> list[TensorKind]:
-    """Return the kind of each storage of a tape, by its number."""
+    """Return the kind of each storage of a tape whose steps are over, by its number."""
+    if tape not in _known:
+        _known[tape] = _kinds(tape)
+    return _known[tape]
+
+
+def _kinds(tape: Tape) -> list[TensorKind]:
     kinds: list[TensorKind] = [
         "weights" if record.kind == "gathered" and record.producer == "prefetch"
         else _KINDS.get(record.kind, "temporaries")
@@ -59,6 +69,7 @@ def kinds_of_storages(tape: Tape) -> list[TensorKind]:
     return kinds
 
 
+@lru_cache(maxsize=4096)
 def is_numbered(scope: str) -> bool:
     """Whether a module is, or lies in, one of a list."""
     return any(part.isdigit() for part in scope.split("."))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TypeVar
 
 from buddysim.machine.training import TrainingMachine
@@ -191,7 +192,7 @@ class OperatorModel:
         """Return the rate of the backward kernel of attention over that of the forward one."""
         return FLASH_BACKWARD if self.own is None else self.own.attention_backward or FLASH_BACKWARD
 
-    @property
+    @cached_property
     def host(self) -> HostConstants:
         """Return the host's times, those of a user's own timings where there are any."""
         named = {} if self.own is None else {f"{name}_us": us for name, us in self.own.launch_us.items()}
