@@ -7,6 +7,8 @@ and operations on indices are kernels of their own. Of what the backward pass re
 2. What element-wise formulas read is computed again, from what is retained already and from whichever is smaller: the
    tensor itself, or what it is computed from. Results of kernels of their own can't be computed again; nor can the
    statistics of a row, which are small.
+3. What reads an element-wise result after a kernel of its own has used that result is not computed again. So sums of
+   the residual stream are retained, not the results of all blocks before them.
 
 This is what PyTorch's min-cut partitioner keeps of transformers' blocks; tests compare the two.
 """
@@ -100,6 +102,7 @@ class Dataflow:
     compiled : storages that compiled code writes or reads
     retained : storages that the forward pass leaves to the backward pass
     rows : operations whose row statistics are retained
+    late : storages that are not computed again: they read something far behind its first use
     """
 
     def __init__(self, tape: Tape, region_of: RegionOf) -> None:
@@ -111,6 +114,7 @@ class Dataflow:
             for operand in operation.writes:
                 self.writers[operand.storage].append(operation)
         self.unwritten = self._unwritten()
+        self.late = self._late()
         self.retained: set[int] = set()
         self.rows: set[int] = set()
         self._keep()
@@ -184,6 +188,29 @@ class Dataflow:
                 unwritten[event.index], waiting = waiting, []
         return unwritten
 
+    def _late(self) -> set[int]:
+        """What element-wise operations write that read the result of another one after a kernel has used that.
+
+        The kernel may be behind other operations. PyTorch's partitioner has the same rule
+        (`ban_recompute_used_far_apart`): without it, what is computed again reads the results of all blocks before.
+        """
+        forward = [one for one in self.tape.operations if one.phase == "forward"]
+        readers: dict[int, list[TracedOperation]] = defaultdict(list)
+        for operation in forward:
+            for operand in operation.reads:
+                readers[operand.storage].append(operation)
+        first_kernel: dict[int, int] = {}
+        late: set[int] = set()
+        for operation in reversed(forward):
+            users = [one for operand in operation.writes for one in readers[operand.storage]]
+            users = [one for one in users if one.index > operation.index]
+            kernels = (one.index if self.is_kernel(one) else first_kernel[one.index] for one in users)
+            first_kernel[operation.index] = first = min(kernels, default=len(self.tape.operations))
+            if not self.is_kernel(operation):
+                fused = [one for one in users if one.index > first and not self.is_kernel(one)]
+                late |= {operand.storage for one in fused for operand in one.writes}
+        return late
+
     def _keep(self) -> None:
         needed: set[int] = set()
         for operation in self.tape.operations:
@@ -211,7 +238,7 @@ class Dataflow:
             if one in self.retained or not self.is_forward(one):
                 continue
             writers = self.writers[one]
-            if self.leaves_region(one) or any(
+            if one in self.late or self.leaves_region(one) or any(
                 self.is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers
             ):
                 missing.add(one)
