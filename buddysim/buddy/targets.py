@@ -6,12 +6,13 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import nearest, shortened
 from buddysim.base.output import write_text
 from buddysim.base.result import file_name
+from buddysim.base.schema import Schema, checked
 from buddysim.base.textfile import parse_toml, read_text, toml_value
 from buddysim.buddy.allocation_keys import allocation_keys
 from buddysim.trace import Allocation, Trace
@@ -45,6 +46,12 @@ ALL_TARGETS = (
     Target("16x", 0, 8),
 )
 TARGET = {target.name: target for target in ALL_TARGETS}
+
+
+class TargetsFile(Schema):
+    """The one table of a targets file: a ratio by an allocation's key."""
+
+    targets: dict[str, Literal["1x", "1.33x", "2x", "4x", "16x"]]
 
 
 class Targets:
@@ -119,13 +126,7 @@ class Targets:
         allocations = list(trace if isinstance(trace, Sequence) else trace.allocations)
         where = os.fspath(path)
         text = read_text(path, "targets file", LARGEST_FILE)
-        content = parse_toml(text, where)
-        for key in content:
-            if key != _TABLE:
-                raise BuddysimError(f"{where}: {key!r}: unknown table, expected [{_TABLE}]")
-        table = content.get(_TABLE)
-        if not isinstance(table, dict):
-            raise BuddysimError(f"{where}: expected a table [{_TABLE}] of allocation names and ratios")
+        table = checked(TargetsFile, parse_toml(text, where), where).targets
         by_key = {key: index for index, key in allocation_keys(allocations).items()}
         host = {a.index for a in allocations if a.space == "host"}
         by_index: dict[int, Target] = {}
@@ -134,7 +135,7 @@ class Targets:
                 raise BuddysimError(f"{where}: {_unknown(key, by_key, allocations)}")
             if by_key[key] in host:
                 raise BuddysimError(f"{where}: {key!r} lies in host memory: expected device allocations only")
-            by_index[by_key[key]] = _target(ratio, f"{where}: {key!r}")
+            by_index[by_key[key]] = TARGET[ratio]
         checksum = hashlib.sha256(text.encode("utf-8")).hexdigest()
         return cls(allocations, by_index, {"kind": "file", "file": file_name(where), "checksum": checksum})
 

@@ -16,10 +16,11 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import read_bytes
+from buddysim.base.schema import checked_json
 
 LARGEST_FILE = 2**30
 
@@ -214,13 +215,7 @@ def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
         position
     """
     text = read_bytes(path, "operator graph", LARGEST_FILE)
-    try:
-        graph = _TYPE.validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        location = ".".join(str(part) for part in first["loc"])
-        problem = f"{path}: operator graph: {location or 'text'}: {first['msg']}"
-        raise BuddysimError(problem.replace("\n", " ")) from None
+    graph = checked_json(_TYPE, text, f"{path}: operator graph")
     _check(graph, path)
     return graph
 

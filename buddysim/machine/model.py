@@ -103,13 +103,14 @@ class Machine(MachineFile):
         ------
         BuddysimError : it is neither, is for training only, or has wrong or missing keys
         """
-        name, known = os.fspath(machine), cls.presets()
+        name = os.fspath(machine)
         if name in presets.training_presets():
+            known = cls.presets()
             raise BuddysimError(
                 f"{name} describes a GPU for training only and can't replay a trace: expected one of "
                 f"{', '.join(known)}, or a machine file ending in .toml{hint(name, known)}"
             )
-        return cls._checked(presets.machine_content(name, known), name)
+        return cls._checked(presets.machine_content(name, cls.presets), name)
 
     @property
     def clocks(self) -> dict[str, Frequency]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -42,6 +44,11 @@ def _names_in(folder: Traversable) -> list[str]:
 
 def preset(name: str) -> dict[str, Any]:
     """The content of the file of a machine that comes with buddysim, on top of its ``base`` if it names one."""
+    return copy.deepcopy(_parsed(name))
+
+
+@cache
+def _parsed(name: str) -> dict[str, Any]:
     folder = _TRAINING_FOLDER if name in training_presets() else _FOLDER
     return _on_base(parse_toml((folder / f"{name}.toml").read_text(encoding="utf-8"), name), name)
 
@@ -75,13 +82,13 @@ def _on_base(content: dict[str, Any], where: str) -> dict[str, Any]:
     return merged(below, content)
 
 
-def machine_content(name: str, expected: Sequence[str]) -> dict[str, Any]:
+def machine_content(name: str, expected: Callable[[], Sequence[str]]) -> dict[str, Any]:
     """The content of a preset by its name, or of a machine file by its path.
 
     Parameters
     ----------
     name : what a user gave
-    expected : the names that a message offers where it is neither
+    expected : returns the names that a message offers where it is neither
 
     Raises
     ------
@@ -92,7 +99,7 @@ def machine_content(name: str, expected: Sequence[str]) -> dict[str, Any]:
         return preset(name)
     if is_path(name):
         return file_content(name)
-    raise unknown_machine(name, expected)
+    raise unknown_machine(name, expected())
 
 
 def unknown_machine(name: str, known: Sequence[str]) -> BuddysimError:

@@ -60,7 +60,7 @@ class TrainingMachine(MachineFile):
         if isinstance(machine, TrainingMachine):
             return machine
         name = os.fspath(machine)
-        content = presets.machine_content(name, cls.names())
+        content = presets.machine_content(name, cls.names)
         _check_sections(content, name)
         if _PART not in content:
             raise BuddysimError(

@@ -8,19 +8,17 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import hint, shortened
+from buddysim.base.schema import Filled, Schema, checked
 from buddysim.base.textfile import parse_toml, read_text
 
 LARGEST_FILE = 2**16
-_KEYS = ("system", "jobs", "workers", "memory", "walltime", "queue", "account", "log_folder", "interface", "prologue",
-         "directives", "local_folder")  # fmt: skip
-_REQUIRED = ("jobs", "memory")
 _LOOPBACK = "127.0.0.1"
 _LOGS = {"-e": "err", "-o": "out"}
-SYSTEMS = ("slurm", "local")
 
 
 @dataclass(frozen=True)
@@ -62,6 +60,23 @@ class Jobs:
         return f"{self.jobs} {self.system} jobs of {self.workers} worker{'s' if self.workers > 1 else ''}"
 
 
+class JobsFile(Schema):
+    """The keys of a file of jobs."""
+
+    jobs: Annotated[int, Field(ge=1)]
+    memory: Filled
+    system: Literal["slurm", "local"] = "slurm"
+    workers: Annotated[int, Field(ge=1)] = 1
+    walltime: Filled = "01:00:00"
+    queue: Filled | None = None
+    account: Filled | None = None
+    log_folder: Filled | None = None
+    interface: Filled | None = None
+    prologue: list[str] = Field(default_factory=list)
+    directives: list[str] = Field(default_factory=list)
+    local_folder: Filled | None = None
+
+
 def read_jobs(path: str | os.PathLike[str]) -> Jobs:
     """The jobs of a file.
 
@@ -71,36 +86,12 @@ def read_jobs(path: str | os.PathLike[str]) -> Jobs:
         an unknown key, with the nearest; one that is missing; a value of another type
     """
     where = os.fspath(path)
-    content = parse_toml(read_text(path, "file of jobs", LARGEST_FILE), where)
-    for key in content:
-        if key not in _KEYS:
-            raise BuddysimError(f"{where}: {shortened(key)}: expected one of {', '.join(_KEYS)}{hint(key, _KEYS)}")
-    for key in _REQUIRED:
-        if key not in content:
-            raise BuddysimError(f"{where}: {key} is missing")
-    for key, value in content.items():
-        _check(where, key, value)
-    if content.get("system", "slurm") == "slurm" and "interface" not in content:
+    file = checked(JobsFile, parse_toml(read_text(path, "file of jobs", LARGEST_FILE), where), where)
+    if file.system == "slurm" and file.interface is None:
         raise BuddysimError(f"{where}: interface is missing: expected the network of the jobs alone, such as ib0: "
                             "whoever reaches the scheduler runs code as you")  # fmt: skip
-    for key in ("prologue", "directives"):
-        if key in content:
-            content[key] = tuple(content[key])
-    return Jobs(**content)
-
-
-def _check(where: str, key: str, value: Any) -> None:
-    if key in ("jobs", "workers"):
-        wrong = "an integer from 1 on" if not isinstance(value, int) or value < 1 or value is True else None
-    elif key in ("prologue", "directives"):
-        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        wrong = None if fits else "a list of texts"
-    elif key == "system":
-        wrong = None if value in SYSTEMS else f"one of {', '.join(SYSTEMS)}"
-    else:
-        wrong = None if isinstance(value, str) and value else "a text"
-    if wrong:
-        raise BuddysimError(f"{where}: {key}: {shortened(value)}: expected {wrong}")
+    lists = {"prologue": tuple(file.prologue), "directives": tuple(file.directives)}
+    return Jobs(**{**file.model_dump(), **lists})
 
 
 def job_cluster(jobs: Jobs) -> Any:

@@ -154,7 +154,7 @@ SIZE = {"algorithm": "zvc", "layout": "NCHW", "window": 4096, "bits": 8}
         (b"PONT", b"not a frame", "can't be decompressed"),
         (b"PONT", zstandard.compress(b"{"), "JSON"),
         (b"PONT", zstandard.compress(b"\xff"), "JSON"),
-        (b"PONT", frame([]), "text: "),
+        (b"PONT", frame([]), "content: expected a table"),
         (b"PONT", frame({**POINT, "surprise": 1}), "surprise"),
         (b"PONT", frame({**POINT, "samples": 0}), "samples"),
         (b"PONT", frame({**POINT, "iteration": 3}), "iteration 3 comes after 10"),

@@ -109,8 +109,8 @@ def changed(path: tuple[Any, ...], value: object) -> bytes:
         (("format",), "else", "format"),
         (("version",), 2, "version"),
         (("extra",), 1, "extra"),
-        (("storages", 0, "role"), "food", "storages.0.role"),
-        (("storages", 0, "bytes"), -1, "storages.0.bytes"),
+        (("storages", 0, "role"), "food", "storages[0].role: expected one of weight, buffer"),
+        (("storages", 0, "bytes"), -1, "storages[0].bytes: expected at least 0, got -1"),
         (("storages", 2, "free_operator"), 9, "storage 2: lives from 0 to 9: there are 5 operators"),
         (("storages", 3, "free_operator"), 0, "storage 3: freed at operator 0, before its allocation at operator 1"),
         (
@@ -124,7 +124,11 @@ def changed(path: tuple[Any, ...], value: object) -> bytes:
         (("tensors", 1, "strides"), [], "tensor 1: has 1 axes and 0 strides"),
         (("operators", 0, "inputs"), [6], "operator 0: names tensor 6: there are 6"),
         (("operators", 3, "forward"), 3, "operator 3: differentiates operator 3, which comes after it"),
-        (("operators", 3, "phase"), "sideways", "operators.3.phase"),
+        (
+            ("operators", 3, "phase"),
+            "sideways",
+            "operators[3].phase: expected one of forward, backward, optimizer, got 'sideways'",
+        ),
     ],
 )
 def test_invalid_graph_is_refused(tmp_path: Path, path: tuple[Any, ...], value: object, problem: str) -> None:

@@ -58,10 +58,10 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
     ("change", "expected"),
     [
         ('wal_time = "1"', "nearest: walltime"),
-        ("jobs = 0", "expected an integer from 1 on"),
-        ('memory = ""', "expected a text"),
-        ("directives = 3", "expected a list of texts"),
-        ('system = "pbs"', "expected one of slurm, local"),
+        ("jobs = 0", "jobs: expected at least 1, got 0"),
+        ('memory = ""', "memory: expected a text that isn't empty"),
+        ("directives = 3", "directives: expected a list, got 3"),
+        ('system = "pbs"', "system: expected one of slurm, local, got 'pbs'"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(tmp_path: Path, change: str, expected: str) -> None:

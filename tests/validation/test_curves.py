@@ -140,9 +140,9 @@ def test_wrong_curve_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        (["v100,a,b,c,1,d,x,1380"], "line 2: '1' and 'x'"),
+        (["v100,a,b,c,1,d,x,1380"], "line 2: y: expected a number, got 'x'"),
         (["v100,a,b,c,1"], "line 2: 5 columns, expected 8"),
-        (["v100,a,b,c,1,d,0,1380"], "y above 0"),
+        (["v100,a,b,c,1,d,0,1380"], "line 2: y: expected more than 0, got '0'"),
         (["k20,a,b,c,1,d,1,1380"], "'k20' is not a card: expected one of v100, a100_80"),
     ],
 )

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.inputs import read_bytes
+from buddysim.base.schema import problem_in_json
 from buddysim.formats.activations import layout, records
 from buddysim.formats.activations.activations_file import ActivationsFile, StoredValues
 from buddysim.formats.activations.layout import ActivationsError, decompressed
@@ -137,9 +138,7 @@ class _ActivationsReader:
         try:
             return type_.validate_json(text)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            self._fail(where, at, f"{field or 'text'}: {first['msg']}".replace("\n", " "))
+            self._fail(where, at, problem_in_json(error, text, type_))
 
     def _point(self, payload: bytes, at: int) -> TrainingPoint:
         where = f"point {len(self.points)}"

@@ -14,10 +14,12 @@ import difflib
 import fnmatch
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import shortened
+from buddysim.base.schema import Filled, Schema, checked, checked_cells
 from buddysim.base.textfile import csv_rows, parse_toml, read_text
 from buddysim.training.contents.dense import dense
 from buddysim.training.contents.interpolate import PiecewiseLinear
@@ -25,7 +27,22 @@ from buddysim.training.contents.maps import SOURCED, Codec, FeatureMapRole, MapC
 from buddysim.training.networks.graph import Layer, Network
 
 LARGEST_FILE = 2**20
-_FIELDS = ("layer", "kind", "depth", "density", "ratio")
+
+
+class DensityFields(Schema):
+    """The fields of a row, in TOML and in CSV."""
+
+    layer: Filled | None = None
+    kind: Literal["relu", "fc-relu", "pool"] | None = None
+    depth: Annotated[float, Field(ge=0, le=1)] | None = None
+    density: Annotated[float, Field(ge=0, le=1)] | None = None
+    ratio: Annotated[float, Field(ge=0.5, le=1000)] | None = None
+
+
+class DensityFile(Schema):
+    """A table in TOML."""
+
+    feature_maps: list[DensityFields] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ class TableContents:
         rows = readers[path.suffix](path, read_text(path, "table of feature maps", LARGEST_FILE))
         if not rows:
             raise BuddysimError(f"{path}: names no feature maps: expected at least one row")
-        return cls([_checked(where, row) for where, row in rows], str(path))
+        return cls(rows, str(path))
 
     def made_by(self, codec: Codec) -> str:
         """Return a phrase that says so: a table names no compressors."""
@@ -144,15 +161,12 @@ def _compressed_fraction(row: DensityRow, codec: Codec) -> float:
     return codec.from_density(row.density)
 
 
-def _toml_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
-    table = parse_toml(text, str(path))
-    maps = table.get("feature_maps", [])
-    if set(table) - {"feature_maps"} or not isinstance(maps, list) or not all(isinstance(row, dict) for row in maps):
-        raise BuddysimError(f"{path}: expected [[feature_maps]] tables and nothing else")
-    return [(f"{path}: feature_maps[{number}]", row) for number, row in enumerate(maps)]
+def _toml_rows(path: Path, text: str) -> list[DensityRow]:
+    rows = checked(DensityFile, parse_toml(text, str(path)), str(path)).feature_maps
+    return [_row(f"{path}: feature_maps[{number}]", row) for number, row in enumerate(rows)]
 
 
-def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
+def _csv_rows(path: Path, text: str) -> list[DensityRow]:
     lines = csv_rows(text, str(path))
     _, header = next(lines, (0, []))
     rows = []
@@ -160,42 +174,16 @@ def _csv_rows(path: Path, text: str) -> list[tuple[str, dict[str, Any]]]:
         where = f"{path}: line {number}"
         if len(cells) != len(header):
             raise BuddysimError(f"{where}: expected {len(header)} fields, as in the header")
-        row = zip(header, cells, strict=True)
-        rows.append((where, {key.strip(): cell.strip() for key, cell in row if cell.strip()}))
+        named = {key.strip(): cell.strip() for key, cell in zip(header, cells, strict=True) if cell.strip()}
+        rows.append(_row(where, checked_cells(DensityFields, named, where)))
     return rows
 
 
-def _checked(where: str, row: dict[str, Any]) -> DensityRow:
-    for key in row:
-        if key not in _FIELDS:
-            raise BuddysimError(f"{where}: {shortened(key)}: unknown, expected one of {', '.join(_FIELDS)}")
-    if ("layer" in row) == ("kind" in row):
+def _row(where: str, row: DensityFields) -> DensityRow:
+    if (row.layer is None) == (row.kind is None):
         raise BuddysimError(f"{where}: expected either a layer or a kind")
-    if ("density" in row) == ("ratio" in row):
+    if (row.density is None) == (row.ratio is None):
         raise BuddysimError(f"{where}: expected either a density or a ratio")
-    if "kind" in row and row["kind"] not in SOURCED:
-        raise BuddysimError(f"{where}: kind {shortened(row['kind'])}: expected one of {', '.join(SOURCED)}")
-    if "kind" in row and not isinstance(row["kind"], str):
-        raise BuddysimError(f"{where}: kind: expected a text, found {shortened(row['kind'])}")
-    if "layer" in row and ("depth" in row or not isinstance(row["layer"], str)):
-        raise BuddysimError(f"{where}: expected a layer's name, without a depth")
-    return DensityRow(
-        where,
-        row.get("layer"),
-        row.get("kind"),
-        _number(where, row, "depth", 0, 1),
-        _number(where, row, "density", 0, 1),
-        _number(where, row, "ratio", 0.5, 1000),
-    )
-
-
-def _number(where: str, row: dict[str, Any], key: str, least: float, most: float) -> float | None:
-    if key not in row:
-        return None
-    try:
-        value = float(row[key]) if not isinstance(row[key], bool) else float("nan")
-    except (OverflowError, TypeError, ValueError):
-        value = float("nan")
-    if not least <= value <= most:
-        raise BuddysimError(f"{where}: {key} {shortened(row[key])}: expected a number from {least:g} to {most:g}")
-    return value
+    if row.layer is not None and row.depth is not None:
+        raise BuddysimError(f"{where}: depth: expected none next to a layer's name, got {row.depth:g}")
+    return DensityRow(where, row.layer, row.kind, row.depth, row.density, row.ratio)

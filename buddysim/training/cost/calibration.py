@@ -7,15 +7,17 @@ numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import hint, shortened
+from buddysim.base.hints import shortened
+from buddysim.base.schema import Filled, Schema, checked, one_of
 from buddysim.base.textfile import parse_toml, toml_text
 from buddysim.training.cost.curve import PassTimeModel
 from buddysim.training.cost.work import CLASSES, PASSES
@@ -28,6 +30,22 @@ VERSIONS = range(2, 10)
 DATA = resources.files("buddysim.training.cost") / "data"
 
 Table = Mapping[str, Mapping[str, float]]
+
+
+Fraction = Annotated[float, Field(ge=1e-4, le=10)]
+
+
+class CalibrationFile(Schema):
+    """The keys of a calibration file, those of `Calibration`."""
+
+    format: Literal[1]
+    machine: Filled
+    library: Filled
+    efficiency: dict[one_of(PASSES), dict[one_of(GROUPS), Fraction]]  # type: ignore[valid-type]
+    bandwidth: dict[str, dict[Literal["forward", "backward"], Fraction]] = Field(default_factory=dict)
+    limited_workspace: bool = False
+    measured: dict[str, dict[str, Annotated[int, Field(ge=0)]]] = Field(default_factory=dict)
+    source: list[str] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -159,78 +177,12 @@ def parse_calibration(text: str, where: str) -> Calibration:
     BuddysimError
         if the text is no calibration
     """
-    content = parse_toml(text, where)
-    try:
-        return _calibration(content)
-    except ValueError as error:
-        raise BuddysimError(f"{where}: {error}") from None
-
-
-def _calibration(content: dict[str, Any]) -> Calibration:
-    known = [part.name for part in fields(Calibration)]
-    for name in content:
-        if name not in (*known, "format"):
-            raise ValueError(f"{shortened(name)[1:-1]}: unknown key{hint(name, known)}")
-    if content.get("format") != FORMAT:
-        raise ValueError(f"format: expected {FORMAT}, found {shortened(content.get('format'))}")
-    for name in ("machine", "library"):
-        if not isinstance(content.get(name), str) or not content[name]:
-            raise ValueError(f"{name}: {shortened(content.get(name))} is not a text")
-    efficiency = _fractions(content.get("efficiency"), "efficiency", PASSES, GROUPS)
+    file = checked(CalibrationFile, parse_toml(text, where), where)
     for pass_ in PASSES:
         for group in GROUPS:
-            if group not in efficiency.get(pass_, {}):
-                raise ValueError(f"efficiency.{pass_}.{group}: this key is missing")
-    bounded = content.get("limited_workspace", False)
-    if not isinstance(bounded, bool):
-        raise ValueError(f"limited_workspace: {shortened(bounded)} is not true or false")
-    source = content.get("source", [])
-    if not isinstance(source, list) or not all(isinstance(line, str) for line in source):
-        raise ValueError("source: expected a list of texts")
+            if group not in file.efficiency.get(pass_, {}):
+                raise BuddysimError(f"{where}: efficiency.{pass_}.{group}: this key is missing")
+    tables = {name: dict(getattr(file, name)) for name in ("efficiency", "bandwidth", "measured")}
     return Calibration(
-        machine=content["machine"],
-        library=content["library"],
-        efficiency=efficiency,
-        bandwidth=_fractions(content.get("bandwidth", {}), "bandwidth", None, ("forward", "backward")),
-        limited_workspace=bounded,
-        measured=_counts(content.get("measured", {}), "measured"),
-        source=tuple(source),
+        file.machine, file.library, limited_workspace=file.limited_workspace, source=tuple(file.source), **tables
     )
-
-
-def _counts(tables: object, where: str) -> dict[str, dict[str, int]]:
-    if not isinstance(tables, dict):
-        raise ValueError(f"{where}: {shortened(tables)} is not a table")
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise ValueError(f"{where}.{shortened(name)[1:-1]}: {shortened(table)} is not a table")
-        for key, count in table.items():
-            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-                raise ValueError(
-                    f"{where}.{shortened(name)[1:-1]}.{shortened(key)[1:-1]}: {shortened(count)}: expected a number of "
-                    "timings"
-                )
-    return tables
-
-
-def _fractions(
-    tables: object, where: str, outer: tuple[str, ...] | None, inner: tuple[str, ...]
-) -> dict[str, dict[str, float]]:
-    if not isinstance(tables, dict):
-        raise ValueError(f"{where}: this table is missing")
-    fractions: dict[str, dict[str, float]] = {}
-    for name, table in tables.items():
-        if outer is not None and name not in outer:
-            raise ValueError(f"{where}.{name}: unknown key{hint(name, outer)}")
-        if not isinstance(table, dict):
-            raise ValueError(f"{where}.{name}: {shortened(table)} is not a table")
-        fractions[name] = {}
-        for key, value in table.items():
-            if key not in inner:
-                raise ValueError(f"{where}.{name}.{key}: unknown key{hint(key, inner)}")
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise ValueError(f"{where}.{name}.{key}: {shortened(value)} is not a number")
-            if not 1e-4 <= value <= 10:
-                raise ValueError(f"{where}.{name}.{key}: {value:g} is out of range: expected 0.0001 to 10")
-            fractions[name][key] = float(value)
-    return fractions

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.schema import Filled, Schema, checked_cells
 from buddysim.base.textfile import csv_rows, read_text
 from buddysim.training.cost.work import ConvWork, MatmulWork
 from buddysim.training.networks import kinds
@@ -26,8 +29,6 @@ LONGEST_MS = 1e7
 
 WITH_PRODUCTS = ("conv", "fc")
 """Kinds of layer with matrix products; a file of timings may have any kind without products."""
-
-PASSES = ("forward", "backward_data", "backward_filter", "backward")
 
 REQUIRED = ("kind", "batch", "in_channels", "pass", "ms")
 COUNTS = (
@@ -45,7 +46,31 @@ COUNTS = (
 )
 TEXTS = ("kind", "pass", "algorithm", "network", "layer")
 COLUMNS = (*TEXTS[:1], *COUNTS, *TEXTS[1:], "ms")
-_DEFAULTS = dict.fromkeys(COUNTS, 1) | {"pad_h": 0, "pad_w": 0, "out_channels": 0}
+
+Extent = Annotated[int, Field(ge=1, le=LARGEST_EXTENT)]
+Pad = Annotated[int, Field(ge=0, le=LARGEST_EXTENT)]
+
+
+class TimingFields(Schema):
+    """The cells of a row; an empty one has the default."""
+
+    kind: Filled
+    batch: Extent = 1
+    in_channels: Extent = 1
+    in_h: Extent = 1
+    in_w: Extent = 1
+    out_channels: Pad = 0
+    kernel_h: Extent = 1
+    kernel_w: Extent = 1
+    stride_h: Extent = 1
+    stride_w: Extent = 1
+    pad_h: Pad = 0
+    pad_w: Pad = 0
+    pass_: Annotated[Literal["forward", "backward_data", "backward_filter", "backward"], Field(alias="pass")]
+    algorithm: str = ""
+    ms: Annotated[float, Field(gt=0, le=LONGEST_MS)]
+    network: str = ""
+    layer: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,69 +185,37 @@ def parse_timings(text: str, where: str) -> list[MeasuredPass]:
         if len(cells) != len(header):
             raise BuddysimError(f"{where}: row {number}: expected {len(header)} cells, found {len(cells)}")
         row = {name: cell.strip() for name, cell in zip(header, cells, strict=True)}
-        try:
-            timings.append(_timing(row))
-        except ValueError as error:
-            raise BuddysimError(f"{where}: row {number}: {error}") from None
+        timings.append(_timing(row, f"{where}: row {number}"))
     if not timings:
         raise BuddysimError(f"{where}: no measurements after the header")
     return timings
 
 
-def _timing(row: dict[str, str]) -> MeasuredPass:
-    kind = _choice("kind", row["kind"], timed_kinds())
-    pass_ = _choice("pass", row["pass"], PASSES)
-    counts = {name: _count(name, row.get(name, "")) for name in COUNTS}
-    weighted = kind in WITH_PRODUCTS
-    if not weighted and pass_ not in ("forward", "backward"):
-        raise ValueError(f"pass: a {kind} layer has forward and backward, not {pass_}")
-    if weighted and not counts["out_channels"]:
-        raise ValueError(f"out_channels: a {kind} layer needs it")
-    for side, name in (("h", "height"), ("w", "width")):
-        if counts[f"kernel_{side}"] > counts[f"in_{side}"] + 2 * counts[f"pad_{side}"]:
-            raise ValueError(
-                f"kernel_{side}: a window of {counts[f'kernel_{side}']} is larger than the padded {name} of the input"
+def _timing(row: dict[str, str], where: str) -> MeasuredPass:
+    cells = checked_cells(TimingFields, {name: cell for name, cell in row.items() if cell}, where)
+    if cells.kind not in (known := timed_kinds()):
+        raise BuddysimError(f"{where}: kind: expected one of {', '.join(known)}{hint(cells.kind, known)}, got "
+                            f"{shortened(cells.kind)}")  # fmt: skip
+    weighted = cells.kind in WITH_PRODUCTS
+    if not weighted and cells.pass_ not in ("forward", "backward"):
+        raise BuddysimError(f"{where}: pass: a {cells.kind} layer has forward and backward, not {cells.pass_}")
+    if weighted and not cells.out_channels:
+        raise BuddysimError(f"{where}: out_channels: a {cells.kind} layer needs it")
+    for side, name, window, extent in (
+        ("h", "height", cells.kernel_h, cells.in_h + 2 * cells.pad_h),
+        ("w", "width", cells.kernel_w, cells.in_w + 2 * cells.pad_w),
+    ):
+        if window > extent:
+            raise BuddysimError(
+                f"{where}: kernel_{side}: a window of {window} is larger than the padded {name} of the input"
             )
-    return MeasuredPass(
-        kind=kind,
-        pass_=pass_,
-        algorithm=row.get("algorithm", ""),
-        ms=_milliseconds(row["ms"]),
-        network=row.get("network", ""),
-        layer=row.get("layer", ""),
-        **counts,
-    )
+    return MeasuredPass(**cells.model_dump())
 
 
 def timed_kinds() -> tuple[str, ...]:
     """Return the kinds of layer that a file may have timings of: CONV, FC and all without products."""
     moving = (name for name, kind in kinds.REGISTRY.items() if kind.moves is not None)
     return (*WITH_PRODUCTS, *sorted(moving))
-
-
-def _choice(name: str, text: str, known: tuple[str, ...]) -> str:
-    if text not in known:
-        raise ValueError(f"{name}: {shortened(text)} is not one of {', '.join(known)}{hint(text, known)}")
-    return text
-
-
-def _count(name: str, text: str) -> int:
-    least = 0 if name in ("pad_h", "pad_w", "out_channels") else 1
-    if not text:
-        return _DEFAULTS[name]
-    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and least <= int(text) <= LARGEST_EXTENT):
-        raise ValueError(f"{name}: {shortened(text)} is not an integer from {least} to {LARGEST_EXTENT}")
-    return int(text)
-
-
-def _milliseconds(text: str) -> float:
-    try:
-        ms = float(text)
-    except ValueError:
-        raise ValueError(f"ms: {shortened(text)} is not a number") from None
-    if not (math.isfinite(ms) and 0 < ms <= LONGEST_MS):
-        raise ValueError(f"ms: {shortened(text)} is not a time of more than 0 and at most {LONGEST_MS:g} ms")
-    return ms
 
 
 def timings_text(timings: Iterable[MeasuredPass], comments: Iterable[str]) -> str:

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import shortened
+from buddysim.base.schema import Schema, checked_cells
 from buddysim.base.textfile import csv_rows, read_text
 from buddysim.machine import Machine
 
 _DATA = resources.files("buddysim.validation") / "data"
-COLUMNS = ("gpu", "source", "benchmark", "x_unit", "x", "y_unit", "y", "clock_mhz")
 LARGEST_FILE = 2**24
+
+
+class CurveFields(Schema):
+    """The cells of a row."""
+
+    gpu: str
+    source: str
+    benchmark: str
+    x_unit: str
+    x: Annotated[float, Field(ge=0)]
+    y_unit: str
+    y: Annotated[float, Field(gt=0)]
+    clock_mhz: str
+
+
+COLUMNS = tuple(CurveFields.model_fields)
 
 CHASE = "pointer_chase_latency"
 PER_SM = "load_bandwidth_per_sm_working_set"
@@ -109,7 +126,8 @@ def load_curves(path: Path | None = None) -> list[MeasuredCurve]:
         raise BuddysimError(f"{where}: not a table of measured curves: expected the columns {','.join(COLUMNS)}")
     points: dict[tuple[str, str, str], dict[float, float]] = {}
     for number, cells in rows:
-        points.setdefault(tuple(cells[:3]), {}).update([_point(cells, f"{where}: line {number}")])  # type: ignore[arg-type]
+        row = _fields(cells, f"{where}: line {number}")
+        points.setdefault((row.gpu, row.source, row.benchmark), {})[row.x] = row.y
     known_cards = load_cards()
     measured = []
     for (card, source, benchmark), of_curve in points.items():
@@ -119,14 +137,8 @@ def load_curves(path: Path | None = None) -> list[MeasuredCurve]:
     return measured
 
 
-def _point(cells: Sequence[str], where: str) -> tuple[float, float]:
-    """Parse x and y of a row."""
+def _fields(cells: Sequence[str], where: str) -> CurveFields:
+    """Check the cells of a row."""
     if len(cells) != len(COLUMNS):
         raise BuddysimError(f"{where}: {len(cells)} columns, expected {len(COLUMNS)}")
-    try:
-        x, y = float(cells[4]), float(cells[6])
-    except ValueError:
-        x = y = math.nan
-    if not (0 <= x < math.inf and 0 < y < math.inf):
-        raise BuddysimError(f"{where}: {shortened(cells[4])} and {shortened(cells[6])}: expected x from 0, y above 0")
-    return x, y
+    return checked_cells(CurveFields, dict(zip(COLUMNS, cells, strict=True)), where)

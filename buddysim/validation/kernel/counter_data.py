@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import shortened
+from buddysim.base.schema import Schema, checked_cells
 from buddysim.base.textfile import csv_rows, read_text
 
 _DATA = resources.files("buddysim.validation") / "data"
@@ -50,18 +53,36 @@ class KernelCounters:
 
 
 COUNTERS = tuple(field.name for field in fields(KernelCounters))
-_NAMES = {
-    "cycles": "cycles",
-    "warp_instructions": "warp_instructions",
-    "read_requests": "global_read_requests",
-    "write_requests": "global_write_requests",
-    "read_sectors": "global_read_sectors",
-    "write_sectors": "global_write_sectors",
-    "l2_read_sectors": "l2_read_sectors",
-    "l2_write_sectors": "l2_write_sectors",
-    "l2_hit_fraction": "l2_hit_percent",
-    "dram_sectors": "dram_sectors",
-}
+Number = Annotated[float, Field(ge=0, lt=2**63)]
+
+
+class MeasuredFields(Schema):
+    """The cells of a measured kernel, by their columns; others are passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    program: str
+    kernel: str
+    cycles: Number
+    warp_instructions: Number
+    global_read_requests: Number
+    global_write_requests: Number
+    global_read_sectors: Number
+    global_write_sectors: Number
+    l2_read_sectors: Number
+    l2_write_sectors: Number
+    l2_hit_percent: Number
+    dram_sectors: Number
+    accelsim_cycles: Number
+
+    @property
+    def counters(self) -> KernelCounters:
+        """The counters, under the names of a replay."""
+        return KernelCounters(
+            self.cycles, self.warp_instructions, self.global_read_requests, self.global_write_requests,
+            self.global_read_sectors, self.global_write_sectors, self.l2_read_sectors, self.l2_write_sectors,
+            self.l2_hit_percent / 100, self.dram_sectors,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -98,55 +119,45 @@ def load_measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKe
         text, where = read_text(path, "table of measured kernels", LARGEST_FILE), str(path)
     shapes = _shapes()
     by_program: dict[str, list[MeasuredKernel]] = {}
-    for line, row in parse_table(text, where, ("program", "kernel", *_NAMES.values(), "accelsim_cycles")):
-        values = {name: parse_number(row[column], f"{where}: line {line}: {column}") for name, column in _NAMES.items()}
-        values["l2_hit_fraction"] /= 100
-        kernels = by_program.setdefault(row["program"], [])
-        kernels.append(
-            MeasuredKernel(
-                row["program"],
-                len(kernels),
-                *shapes.get((row["program"], len(kernels)), ("", "")),
-                KernelCounters(**values),
-                parse_number(row["accelsim_cycles"], f"{where}: line {line}: accelsim_cycles"),
-            )
-        )
+    for line, cells in parse_table(text, where, MeasuredFields):
+        row = checked_cells(MeasuredFields, cells, line)
+        kernels = by_program.setdefault(row.program, [])
+        shape = shapes.get((row.program, len(kernels)), ("", ""))
+        kernels.append(MeasuredKernel(row.program, len(kernels), *shape, row.counters, row.accelsim_cycles))
     return by_program
 
 
 def _shapes() -> Mapping[tuple[str, int], tuple[str, str]]:
     text = (_DATA / "gv100_launches.csv").read_text(encoding="utf-8")
-    rows = parse_table(text, "gv100_launches.csv", ("program", "kernel", "grid", "block"))
-    return {(row["program"], int(row["kernel"])): (row["grid"], row["block"]) for _, row in rows}
+    rows = [checked_cells(_Launch, row, where) for where, row in parse_table(text, "gv100_launches.csv", _Launch)]
+    return {(row.program, row.kernel): (row.grid, row.block) for row in rows}
 
 
-def parse_table(text: str, where: str, columns: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows of a CSV table by column, each with its line number.
+class _Launch(Schema):
+    model_config = ConfigDict(extra="ignore")
+
+    program: str
+    kernel: int
+    grid: str
+    block: str
+
+
+def parse_table(text: str, where: str, schema: type[Schema]) -> list[tuple[str, dict[str, str]]]:
+    """Return the rows of a CSV table by column, each with its file and line.
 
     Raises
     ------
     BuddysimError
-        where a column is missing, or a row is short
+        where a column of the schema is missing, or a row is short
     """
     rows = csv_rows(text, where)
     head = next(rows, (0, []))[1]
-    missing = [column for column in columns if column not in head]
+    missing = [column for column in schema.model_fields if column not in head]
     if missing:
         raise BuddysimError(f"{where}: not a table of kernels: there is no column {missing[0]}")
     table_rows = []
     for line, cells in rows:
         if len(cells) != len(head):
             raise BuddysimError(f"{where}: line {line}: {len(cells)} columns, expected {len(head)}")
-        table_rows.append((line, dict(zip(head, cells, strict=True))))
+        table_rows.append((f"{where}: line {line}", dict(zip(head, cells, strict=True))))
     return table_rows
-
-
-def parse_number(text: str, where: str) -> float:
-    """Parse a number, 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 2**63:
-        raise BuddysimError(f"{where}: {shortened(text)}: expected a number from 0")
-    return value

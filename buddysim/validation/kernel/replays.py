@@ -8,10 +8,13 @@ from dataclasses import astuple, dataclass
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.schema import Schema, checked_cells
 from buddysim.base.textfile import read_text
 from buddysim.machine import Machine
 from buddysim.replay.parameters import engine_numbers
@@ -19,11 +22,37 @@ from buddysim.replay.simulation import simulate
 from buddysim.replay.version import MODEL_VERSION
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Kernel, Trace, open_trace
 from buddysim.validation.comparison import Value
-from buddysim.validation.kernel.counter_data import COUNTERS, LARGEST_FILE, KernelCounters, parse_number, parse_table
+from buddysim.validation.kernel.counter_data import COUNTERS, LARGEST_FILE, KernelCounters, Number, parse_table
 
 _STORED = resources.files("buddysim.validation") / "data" / "gv100_replays.csv"
-COLUMNS = ("program", "kernel", "name", "grid", "block", *COUNTERS, "machine_digest", "model_version")
 _SECTOR_BYTES = 32
+
+
+class ReplayFields(Schema):
+    """The cells of a replay, by their columns; others are passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    program: str
+    kernel: Annotated[int, Field(ge=0, lt=2**63)]
+    name: str
+    grid: str
+    block: str
+    cycles: Number
+    warp_instructions: Number
+    read_requests: Number
+    write_requests: Number
+    read_sectors: Number
+    write_sectors: Number
+    l2_read_sectors: Number
+    l2_write_sectors: Number
+    l2_hit_fraction: Number
+    dram_sectors: Number
+    machine_digest: str
+    model_version: str
+
+
+COLUMNS = tuple(ReplayFields.model_fields)
 
 
 @dataclass(frozen=True)
@@ -141,16 +170,17 @@ def load_replays(path: Path) -> list[KernelReplay]:
 
 
 def parse_replays(text: str, where: str) -> list[KernelReplay]:
-    """Parse replays from a table with `COLUMNS`."""
+    """Parse replays from a table with the columns of `ReplayFields`."""
+    rows = [checked_cells(ReplayFields, row, line) for line, row in parse_table(text, where, ReplayFields)]
     return [
         KernelReplay(
-            row["program"],
-            int(parse_number(row["kernel"], f"{where}: line {line}: kernel")),
-            row["name"],
-            row["grid"],
-            row["block"],
-            KernelCounters(**{name: parse_number(row[name], f"{where}: line {line}: {name}") for name in COUNTERS}),
-            (row["machine_digest"], row["model_version"]),
+            row.program,
+            row.kernel,
+            row.name,
+            row.grid,
+            row.block,
+            KernelCounters(**{name: getattr(row, name) for name in COUNTERS}),
+            (row.machine_digest, row.model_version),
         )
-        for line, row in parse_table(text, where, COLUMNS)
+        for row in rows
     ]
