@@ -21,6 +21,9 @@ _FIRST_ROWS, _LAST_ROWS = 12, 4  # of a long list; the JSON has all of it
 _CLASS_NAMES = tuple(f"{size} B" for size in STUDY_CLASSES)
 _CLASSES = "% of entries by size class"
 
+#: The assumption of captures without a GPU that is shown above the tables.
+NOT_A_GPU = "not_a_gpu"
+
 Row = dict[str, Any]
 
 
@@ -62,6 +65,8 @@ def _parts(content: Row, with_assumptions: bool) -> Iterator[Part]:
     yield ""
     yield _provenance(content["provenance"])
     assumptions = content["provenance"]["assumptions"]
+    if NOT_A_GPU in assumptions:
+        yield make_printable(f"not a GPU's: {assumptions[NOT_A_GPU]}")
     if assumptions and not with_assumptions:
         yield f"{len(assumptions)} assumptions: --assumptions, or provenance.assumptions in --json"
     names = [allocation["name"] for allocation in content["allocations"]]

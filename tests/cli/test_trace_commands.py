@@ -25,6 +25,16 @@ def test_info_shows_what_is_there(path, capsys):
     assert "PARTIAL TRACE" not in shown
 
 
+def test_info_says_above_the_tables_what_is_not_a_gpus(tmp_path, capsys):
+    provenance = bt.Provenance("buddysim capture triton", assumptions={"not_a_gpu": "the order of warps", "x": "other"})
+    with bt.TraceWriter(tmp_path / "t.bin", provenance):
+        pass
+    assert main(["info", str(tmp_path / "t.bin")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "not a GPU's: the order of warps" in lines
+    assert lines.index("not a GPU's: the order of warps") < lines.index("no allocations")
+
+
 def test_info_as_json_is_complete(path, capsys):
     assert main(["info", str(path), "--json", "-"]) == 0
     content = json.loads(capsys.readouterr().out)

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--trace-launches",
+        "--launches",
         type=_window,
         metavar="FIRST:END",
         help="trace only these launches, by their number in the run: 750, 750:753, 750: or :3; the others run in PoCL "
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
     executable = shutil.which(args.program)
     if executable is None:
         raise BuddysimError(f"{args.program}: not found, or not executable: expected a program to run")
-    capture_plan = plan_capture(args.snapshots, args.trace_launches, args.total_launches)
+    capture_plan = plan_capture(args.snapshots, args.launches, args.total_launches)
     output = Path(f"{Path(args.program).name}.bin") if args.output is None else args.output
     if not args.list_launches:
         check_output(output, [executable, *args.arguments])
@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if outcome.broken is not None:
             raise outcome.broken
-        record.finish(_window_assumption(args.trace_launches, record) | {"end": _end_of(record, outcome)})
+        record.finish(_window_assumption(args.launches, record) | {"end": _end_of(record, outcome)})
     except BuddysimError as error:
         record.abort()
         raise broken_off(part, error) from None
@@ -189,7 +189,7 @@ def _provenance(args: argparse.Namespace) -> Provenance:
     distances = "nearly equal distances"
     if args.total_launches is not None:
         distances = f"equal distances of a run stated to have {args.total_launches} launches"
-    around = "" if args.trace_launches is None else " There are also sizes just before and after each traced launch."
+    around = "" if args.launches is None else " There are also sizes just before and after each traced launch."
     return Provenance(
         tool="buddysim capture opencl",
         version=buddysim.__version__,
@@ -224,7 +224,7 @@ def _check_launches(args: argparse.Namespace, record: TraceRecorder, outcome: Op
     launches = record.counts.launches
     if args.total_launches not in (None, launches):
         warn(f"--total-launches {args.total_launches}: the run had {launches} launches")
-    missing = args.trace_launches and args.trace_launches.missing(launches)
+    missing = args.launches and args.launches.missing(launches)
     if missing and outcome.returncode:
         warn(missing)
         return ""

@@ -1,4 +1,4 @@
-"""The launches of a run, in order, for the choice of ``--trace-launches``."""
+"""The launches of a run, in order, for the choice of ``--launches``."""
 
 from __future__ import annotations
 

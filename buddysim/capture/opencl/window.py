@@ -42,7 +42,7 @@ class LaunchWindow:
         expected = self.first + 1 if self.end is None else self.end
         if launches >= expected:
             return None
-        return f"--trace-launches {self} expects at least {expected} launches, the run has {launches}"
+        return f"--launches {self} expects at least {expected} launches, the run has {launches}"
 
 
 NOTHING: Final = LaunchWindow(1, 0)

@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of snapshots of all tensors to keep, at equal distances in launches (default: 10)",
     )
     parser.add_argument(
-        "--trace-launches",
+        "--launches",
         type=_window,
         metavar="FIRST:END",
         help="trace only these launches, by their number in the run: 750, 750:753, 750: or :3; the others are "
@@ -89,6 +89,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="N",
         help="trace one of N thread blocks of each launch; all are interpreted (default: 1)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=_sample,
+        default=1,
+        metavar="N",
+        help="number of worker processes that interpret thread blocks; launches with atomics run in one (default: 1)",
     )
     parser.add_argument(
         "--torch-compile",
@@ -119,9 +126,10 @@ def run(args: argparse.Namespace) -> int:
         "level": args.level,
         "architecture": architecture_of(args.machine),
         "snapshots": args.snapshots,
-        "window": None if args.trace_launches is None else str(args.trace_launches),
+        "window": None if args.launches is None else str(args.launches),
         "grid_sample": args.grid_sample,
         "torch_compile": args.torch_compile,
+        "workers": args.workers,
         "compressor": args.compressor,
     }
     with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
@@ -163,6 +171,7 @@ def capture(
     launches: str | None = None,
     grid_sample: int = 1,
     torch_compile: bool = False,
+    workers: int = 1,
     source: str = "",
     compressor: str | None = None,
 ) -> Iterator[None]:
@@ -176,6 +185,7 @@ def capture(
     launches : those to trace, ``"750:753"``; None: all
     grid_sample : trace one of so many thread blocks
     torch_compile : let ``torch.compile`` make Triton kernels, and trace those too
+    workers : processes that interpret thread blocks; launches with atomics run in one
     source : what is captured
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
     """
@@ -191,6 +201,7 @@ def capture(
         grid_sample,
         compressor or DEFAULT,
         torch_compile,
+        workers,
     )
     part = Output(output, keep_part=True)
     with captured(part, settings, source or Path(output).stem, "with capture.triton(...)") as ended:
@@ -219,7 +230,7 @@ def captured(
     ------
     a list that receives how the block ended, where it didn't end well
     """
-    from buddysim.capture.triton_kernels.assumptions import ASSUMED, TORCH_COMPILE
+    from buddysim.capture.triton_kernels.assumptions import ASSUMED, NOT_A_GPU, NOT_A_GPU_COMPILED, TORCH_COMPILE
     from buddysim.capture.triton_kernels.inductor import compiled_by_inductor
     from buddysim.capture.triton_kernels.session import RESERVED_PROVENANCE_BYTES, TritonSession
     from buddysim.capture.triton_kernels.triton_names import check_names
@@ -227,7 +238,9 @@ def captured(
     from buddysim.trace.writer import TraceWriter
 
     check_names()
-    assumed = ASSUMED | (TORCH_COMPILE if settings.torch_compile else {})
+    compiled = settings.torch_compile
+    assumed = {"not_a_gpu": NOT_A_GPU_COMPILED if compiled else NOT_A_GPU} | ASSUMED
+    assumed |= TORCH_COMPILE if compiled else {}
     provenance = Provenance("buddysim capture triton", buddysim.__version__, source, licence, command, assumed)
     ended: list[str] = []
     start = time.monotonic()

@@ -2,6 +2,13 @@
 
 from typing import Final
 
+#: What `info` says first.
+NOT_A_GPU: Final = (
+    "the order of warps (programs ran one after the other), times (from the machine code, without contention at the "
+    "capture), and how floats are rounded (as on the CPU)"
+)
+NOT_A_GPU_COMPILED: Final = f"{NOT_A_GPU}, and Inductor's fusions and block sizes (those for a CPU)"
+
 ASSUMED: Final = {
     "compute_gaps": (
         "Instructions are those of the machine code that Triton makes for the GPU, along each program's path: loops "

@@ -19,9 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.capture.triton_kernels.device_functions import interpreted_functions
+from buddysim.capture.triton_kernels.program_processes import FEWEST_PROGRAMS, interpret_in_processes
 from buddysim.capture.triton_kernels.ptx import Position
 from buddysim.capture.triton_kernels.source_loops import COUNT_LOOP, COUNT_WHILE, LoopCounter
 from buddysim.capture.triton_kernels.stand_in_driver import StandInDriver
+
+#: Addresses, values and mask.
+_Store = tuple[npt.NDArray[np.uint64], npt.NDArray[Any], npt.NDArray[np.bool_]]
 
 
 @dataclass
@@ -44,6 +48,15 @@ class InterpretedProgram:
     loops: dict[Position, list[int]] = field(default_factory=dict)
 
 
+@dataclass
+class _InterpretedGroup:
+    """Programs of another process: those that are recorded, stores of all of them, and loops of the source."""
+
+    programs: list[InterpretedProgram]
+    stores: list[_Store]
+    source_loops: dict[Position, int]
+
+
 class Interpreter:
     """Interprets launches. While it is installed, a launch of any kernel calls `on_launch`.
 
@@ -55,6 +68,7 @@ class Interpreter:
     def __init__(self, on_launch: Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]) -> None:
         self._on_launch = on_launch
         self._program: InterpretedProgram | None = None
+        self._stores: list[_Store] | None = None
         self._triton = str(Path(sys.modules["triton"].__file__ or "").parent)
         self._positions: dict[tuple[Any, int], Position] = {}
         self._while_counts: dict[Position, int] = {}
@@ -86,6 +100,8 @@ class Interpreter:
 
         def masked_store(this: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
             note(ptrs, mask)
+            if self._stores is not None:
+                self._stores.append((ptrs.data, value.data, mask.data))
             return store(this, ptrs, value, mask, *rest, **named)
 
         def atomic_rmw(this: Any, operation: Any, ptr: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
@@ -130,6 +146,8 @@ class Interpreter:
         kwargs: dict[str, Any],
         grid: tuple[int, int, int],
         is_recorded: Callable[[int], bool],
+        progress: Callable[[int], object],
+        workers: int = 1,
     ) -> Iterator[InterpretedProgram]:
         """Interpret a launch, program by program with x fastest, and yield those that are is_recorded.
 
@@ -139,6 +157,8 @@ class Interpreter:
         args, kwargs : of the launch
         grid : program instances in x, y and z
         is_recorded : whether a program's accesses are recorded, by its number
+        progress : called with the number of a program before it runs
+        workers : processes that interpret programs
         """
         from triton.runtime import interpreter
 
@@ -159,22 +179,49 @@ class Interpreter:
                 for name, value in bound.items()
             }
             builder.set_grid_dim(*grid)
-            number = 0
-            for z in range(grid[2]):
-                for y in range(grid[1]):
-                    for x in range(grid[0]):
-                        builder.set_grid_idx(x, y, z)
-                        self._program = program = InterpretedProgram(number) if is_recorded(number) else None
-                        with interpreted_functions():
-                            rewritten(**bound)
-                        self._program = None
-                        number += 1
-                        if program is not None:
-                            yield program
+
+            def interpret(number: int) -> InterpretedProgram | None:
+                builder.set_grid_idx(number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1]))
+                self._program = program = InterpretedProgram(number) if is_recorded(number) else None
+                with interpreted_functions():
+                    rewritten(**bound)
+                self._program = None
+                return program
+
+            count = grid[0] * grid[1] * grid[2]
+            if workers > 1 and count >= FEWEST_PROGRAMS:
+                yield from self._run_in_processes(interpret, count, workers, progress)
+                return
+            for number in range(count):
+                progress(number)
+                program = interpret(number)
+                if program is not None:
+                    yield program
         finally:
             self._program = None
             builder.options = options
             scope.restore()
+
+    def _run_in_processes(
+        self,
+        interpret: Callable[[int], InterpretedProgram | None],
+        count: int,
+        workers: int,
+        progress: Callable[[int], object],
+    ) -> Iterator[InterpretedProgram]:
+        from triton.runtime import interpreter
+
+        def interpret_group(numbers: range) -> _InterpretedGroup:
+            self._stores = []
+            programs = [program for program in map(interpret, numbers) if program is not None]
+            return _InterpretedGroup(programs, self._stores, self.source_loops)
+
+        for numbers, group in interpret_in_processes(interpret_group, count, workers):
+            progress(numbers[-1])
+            for addresses, values, mask in group.stores:
+                interpreter._interpreter.store(addresses, values, mask)
+            self.source_loops.update(group.source_loops)
+            yield from group.programs
 
     # -- what the interpreter calls -----------------------------------------------------------------------------------
 

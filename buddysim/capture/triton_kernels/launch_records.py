@@ -95,18 +95,24 @@ class LaunchRecords:
         self._lanes = [AccessLanes.of(access, kernel.warps) for access in kernel.accesses]
 
     def records(self, programs: Iterator[InterpretedProgram]) -> Iterator[Records]:
-        """Yield the records of thread blocks, many at a time."""
+        """Yield the records of thread blocks, many at a time; of a launch that ends early, those before its end."""
         batch: list[InterpretedProgram] = []
         key: Any = None
         lanes = 0
-        for program in programs:
-            its_key = tuple(program.positions), tuple((name, tuple(counts)) for name, counts in program.loops.items())
-            if batch and (its_key != key or lanes > _BATCH_LANES):
+        try:
+            for program in programs:
+                loops = tuple((name, tuple(counts)) for name, counts in program.loops.items())
+                its_key = tuple(program.positions), loops
+                if batch and (its_key != key or lanes > _BATCH_LANES):
+                    complete, batch, lanes = batch, [], 0
+                    yield self._batch(complete, key)
+                key = its_key
+                batch.append(program)
+                lanes += sum(map(len, program.addresses))
+        except (Exception, KeyboardInterrupt):
+            if batch:
                 yield self._batch(batch, key)
-                batch, lanes = [], 0
-            key = its_key
-            batch.append(program)
-            lanes += sum(map(len, program.addresses))
+            raise
         if batch:
             yield self._batch(batch, key)
 

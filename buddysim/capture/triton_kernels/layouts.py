@@ -120,6 +120,7 @@ class LayoutReader:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
+                start_new_session=True,  # Ctrl-C is for the script
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

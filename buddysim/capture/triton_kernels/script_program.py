@@ -48,6 +48,7 @@ def main() -> int:
             settings["grid_sample"],
             settings["compressor"],
             settings["torch_compile"],
+            settings["workers"],
         )
         part = Output(settings["output"], [script], keep_part=True)
         with captured(

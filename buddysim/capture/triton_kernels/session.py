@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,7 +13,9 @@ from buddysim.capture.snapshot_selection import select_first_to_last
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel, KernelCompiler
 from buddysim.capture.triton_kernels.device_memory import TensorMemory
 from buddysim.capture.triton_kernels.interpretation import Interpreter
+from buddysim.capture.triton_kernels.interrupts import postponed_interrupt
 from buddysim.capture.triton_kernels.launch_records import AccessCounts, LaunchRecords
+from buddysim.capture.triton_kernels.status_line import StatusLine
 from buddysim.compress import DEFAULT, entry_classes
 from buddysim.trace.model import Dim3, Provenance
 from buddysim.trace.writer import TraceWriter
@@ -35,6 +36,7 @@ class TritonCaptureSettings:
     grid_sample : record one of so many thread blocks
     compressor : of the size maps
     torch_compile : let ``torch.compile`` make Triton kernels
+    workers : processes that interpret programs
     """
 
     architecture: int = 90
@@ -43,6 +45,7 @@ class TritonCaptureSettings:
     grid_sample: int = 1
     compressor: str = DEFAULT
     torch_compile: bool = False
+    workers: int = 1
 
 
 @dataclass
@@ -79,19 +82,12 @@ class TritonSession:
     writer : of the trace
     provenance : of the trace, completed at the end
     settings : of the capture
-    progress : called with a text before each launch
     """
 
-    def __init__(
-        self,
-        writer: TraceWriter,
-        provenance: Provenance,
-        settings: TritonCaptureSettings,
-        progress: Callable[[str], object] = lambda text: None,
-    ) -> None:
+    def __init__(self, writer: TraceWriter, provenance: Provenance, settings: TritonCaptureSettings) -> None:
         self.summary = TritonCaptureSummary()
         self._writer, self._provenance, self._settings = writer, provenance, settings
-        self._progress = progress
+        self._status = StatusLine()
         self._compiler = KernelCompiler(settings.architecture)
         self._memory = TensorMemory()
         self.interpreter = Interpreter(self._launch)
@@ -110,15 +106,24 @@ class TritonSession:
         self.summary.launches += 1
         window = self._settings.window
         recorded = window is None or window.first <= index < (index + 1 if window.end is None else window.end)
-        self._progress(f"launch {index}: {function.__name__} {blocks}")
         own = {name: value for name, value in kwargs.items() if name in bound}
-        sample = self._settings.grid_sample
-        programs = self.interpreter.run(function, args, own, blocks, lambda number: recorded and number % sample == 0)
-        if recorded:
-            self._write(index, kernel, blocks, programs)
-        else:
-            for _ in programs:
-                pass
+        sample, count = self._settings.grid_sample, blocks[0] * blocks[1] * blocks[2]
+
+        def progress(number: int) -> None:
+            self._status.show(f"launch {index}: {kernel.name}: thread block {number:,} of {count:,}")
+
+        workers = 1 if any(access.layout.kind == "atomic" for access in kernel.accesses) else self._settings.workers
+        programs = self.interpreter.run(
+            function, args, own, blocks, lambda number: recorded and number % sample == 0, progress, workers
+        )
+        try:
+            if recorded:
+                self._write(index, kernel, blocks, programs)
+            else:
+                for _ in programs:
+                    pass
+        finally:
+            self._status.erase()
         self._snapshot(index + 1)
 
     def _prepare(
@@ -177,9 +182,11 @@ class TritonSession:
         self._in_kernel = True
         self.summary.kernels += 1
         for part in records.records(programs):
-            self._writer.add_blocks(*part)
-        self._writer.end_kernel()
-        self._in_kernel = False
+            with postponed_interrupt():
+                self._writer.add_blocks(*part)
+        with postponed_interrupt():
+            self._writer.end_kernel()
+            self._in_kernel = False
 
     # -- values -------------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ _NEEDED: Final = {
         "GridExecutor",
         "InterpretedFunction",
         "InterpreterBuilder",
+        "_interpreter",
         "_patch_lang",
         "interpreter_builder",
     ),

@@ -1,4 +1,4 @@
-"""`capture opencl --trace-launches` end to end: the traced launches, and the sizes before and after each."""
+"""`capture opencl --launches` end to end: the traced launches, and the sizes before and after each."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def sizes(trace: Trace, allocation: int = 0) -> dict[int, list[int]]:
 
 
 def test_launches_of_the_window_with_exact_sizes_around_each(tmp_path: Path) -> None:
-    output, done = captured(job(25), tmp_path, "--trace-launches", "10:13", "--snapshots", "4", "--contents-every", "0")
+    output, done = captured(job(25), tmp_path, "--launches", "10:13", "--snapshots", "4", "--contents-every", "0")
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain(job(25), tmp_path)
     whole, _ = captured(job(25), tmp_path, name="whole.bin")
@@ -120,9 +120,9 @@ def test_total_launches_gives_equidistant_snapshots(tmp_path: Path) -> None:
         assert "a run stated to have 23 launches" in trace.provenance.assumptions["contents"]
     _, done = captured(job(24), tmp_path, *options)
     assert (done.returncode, "--total-launches 23: the run had 24 launches" in done.stderr) == (0, True)
-    _, done = captured(job(2), tmp_path, *options, "--trace-launches", "22:24")
+    _, done = captured(job(2), tmp_path, *options, "--launches", "22:24")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--trace-launches 22:24 expects at least 24 launches, the run has 23" in done.stderr
+    assert "--launches 22:24 expects at least 24 launches, the run has 23" in done.stderr
 
 
 def test_copies_next_to_the_window_are_events_and_earlier_ones_in_snapshots(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_copies_next_to_the_window_are_events_and_earlier_ones_in_snapshots(tmp_
         {"write": 0, "fill": "random32", "seed": 4},
         step(5),
     ]
-    output, done = captured(program, tmp_path, "--trace-launches", "2:3", "--snapshots", "0")
+    output, done = captured(program, tmp_path, "--launches", "2:3", "--snapshots", "0")
     assert done.returncode == 0, done.stderr
     written = {seed: np.random.default_rng(seed).integers(0, 1 << 32, N, np.uint32) for seed in range(1, 5)}
     with open_trace(output) as trace:
@@ -159,7 +159,7 @@ def test_buffers_made_and_released_within_the_window(tmp_path: Path) -> None:
         step(4),
         step(5),
     ]
-    output, done = captured(program, tmp_path, "--trace-launches", "2:5", "--snapshots", "2")
+    output, done = captured(program, tmp_path, "--launches", "2:5", "--snapshots", "2")
     assert done.returncode == 0, done.stderr
     made = np.random.default_rng(7).integers(0, 1 << 32, N, np.uint32)
     with open_trace(output) as trace:
@@ -182,7 +182,7 @@ def test_buffers_made_and_released_within_the_window(tmp_path: Path) -> None:
 def test_allocations_from_before_the_window_keep_their_names(tmp_path: Path) -> None:
     program = JOBS["vector_add"]
     program = program | {"launches": program["launches"] * 5}
-    output, done = captured(program, tmp_path, "--trace-launches", "4", "--snapshots", "0")
+    output, done = captured(program, tmp_path, "--launches", "4", "--snapshots", "0")
     assert done.returncode == 0, done.stderr
     with open_trace(output) as trace:
         assert [one.name for one in trace.allocations] == ["vector_add.a", "vector_add.b", "vector_add.c"]
@@ -192,7 +192,7 @@ def test_allocations_from_before_the_window_keep_their_names(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("window", "launch_indices"), [("3:", [3, 4]), (":2", [0, 1]), (":", [0, 1, 2, 3, 4])])
 def test_open_windows(window: str, launch_indices: list[int], tmp_path: Path) -> None:
-    output, done = captured(job(5), tmp_path, "--trace-launches", window, "--snapshots", "0")
+    output, done = captured(job(5), tmp_path, "--launches", window, "--snapshots", "0")
     assert done.returncode == 0, done.stderr
     with open_trace(output) as trace:
         assert [kernel.launch_index for kernel in trace.kernels] == launch_indices
@@ -200,19 +200,19 @@ def test_open_windows(window: str, launch_indices: list[int], tmp_path: Path) ->
 
 
 def test_a_run_with_fewer_launches_than_the_window(tmp_path: Path) -> None:
-    output, done = captured(job(5), tmp_path, "--trace-launches", "5:8")
+    output, done = captured(job(5), tmp_path, "--launches", "5:8")
     assert done.returncode == 2
-    assert "--trace-launches 5:8 expects at least 8 launches, the run has 5" in done.stderr
+    assert "--launches 5:8 expects at least 8 launches, the run has 5" in done.stderr
     assert not output.exists()
-    output, done = captured(job(5), tmp_path, "--trace-launches", "4:8")
+    output, done = captured(job(5), tmp_path, "--launches", "4:8")
     assert done.returncode == 2
     assert "the run has 5; " + str(output) + " has 1 of the window" in done.stderr
     with open_trace(output) as trace:
         verify_trace(trace)
         assert [kernel.launch_index for kernel in trace.kernels] == [4]
-    _, done = captured(job(5) | {"die": "exit"}, tmp_path, "--trace-launches", "4:8")
+    _, done = captured(job(5) | {"die": "exit"}, tmp_path, "--launches", "4:8")
     assert done.returncode == 9
-    assert "warning: --trace-launches 4:8 expects at least 8 launches, the run has 5" in done.stderr
+    assert "warning: --launches 4:8 expects at least 8 launches, the run has 5" in done.stderr
 
 
 def test_launches_outside_of_the_window_run_in_pocl(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_launches_outside_of_the_window_run_in_pocl(tmp_path: Path) -> None:
     by_hand = {"kernel": "by_hand", "global": [1], "local": [1], "arguments": [{"buffer": 0}]}
     program["launches"].insert(1, by_hand)
     for window, named in (("2:4", False), ("1:3", True)):
-        output, done = captured(program, tmp_path, "--trace-launches", window)
+        output, done = captured(program, tmp_path, "--launches", window)
         assert done.returncode == 0, done.stderr
         assert done.stdout == plain(program, tmp_path)
         assert ("untraced kernel by_hand" in done.stderr) is named
@@ -234,7 +234,7 @@ def test_launches_that_the_program_holds_back(tmp_path: Path) -> None:
     program = job(33)
     program["launches"].insert(1, {"hold": True})
     program["launches"].insert(31, {"hold": False})  # after launch 29
-    output, done = captured(program, tmp_path, "--trace-launches", "1:32", "--snapshots", "0")
+    output, done = captured(program, tmp_path, "--launches", "1:32", "--snapshots", "0")
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain(program, tmp_path)
     assert "no sizes next to traced launches while the program holds launches back" in done.stderr

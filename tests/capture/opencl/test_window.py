@@ -1,4 +1,4 @@
-"""Launches selected by `--trace-launches` and `--total-launches`, and the screen of `--list-launches`."""
+"""Launches selected by `--launches` and `--total-launches`, and the screen of `--list-launches`."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_the_exit_code_and_the_work_before_it(script: Path, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_window_and_a_sample(script: Path, tmp_path: Path) -> None:
-    options = ("--trace-launches", "1:2", "--grid-sample", "2", "--snapshots", "2")
+    options = ("--launches", "1:2", "--grid-sample", "2", "--snapshots", "2")
     done = capture(tmp_path / "out.bin", script, *options)
     assert done.returncode == 0, done.stderr
     with open_trace(tmp_path / "out.bin") as trace:

@@ -1,0 +1,148 @@
+"""Programs in several processes: the same trace, values and errors as in one; Ctrl-C leaves a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
+pytest.importorskip("triton", reason="Triton isn't installed: pip install triton==3.9.0")
+
+import torch
+import triton
+import triton.language as tl
+
+from buddysim.capture.triton_kernels import capture
+from buddysim.capture.triton_kernels.program_processes import interpret_in_processes
+from buddysim.trace import open_trace, verify_trace
+from tests.capture.triton.layout_kernels import launches
+
+ROOT = Path(__file__).parents[3]
+
+
+@triton.jit
+def square(x, o, n, BLOCK: tl.constexpr):
+    at = tl.program_id(1) * 100 * BLOCK + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + at, mask=at < n)
+    tl.store(o + at, value * value, mask=at < n)
+
+
+def content(path: Path) -> list[object]:
+    with open_trace(path) as trace:
+        verify_trace(trace)
+        kernels = [
+            [part.tobytes() for chunk in kernel.chunks for part in records(trace.decode_chunk(chunk))]
+            for kernel in trace.kernels
+        ]
+        last = trace.snapshots[-1]
+        return [*kernels, *(last.read(each.index)[1].tobytes() for each in trace.allocations)]
+
+
+def records(chunk: object) -> list[np.ndarray]:
+    return [getattr(chunk, name) for name in ("blocks", "warps", "ops", "lines")]
+
+
+def test_the_trace_is_that_of_one_process(tmp_path: Path) -> None:
+    results = []
+    pids = []
+    fork = os.fork
+
+    def counted() -> int:
+        pid = fork()
+        pids.append(pid)
+        return pid
+
+    os.fork = counted
+    try:
+        for workers in (1, 3):
+            x, o = torch.linspace(-1, 1, 12_800), torch.zeros(12_800)
+            with capture(tmp_path / f"{workers}.bin", workers=workers, snapshots=1):
+                square[(100, 2)](x, o, 12_700, BLOCK=64)
+            assert torch.equal(o[:12_700], (x * x)[:12_700])
+            results.append(content(tmp_path / f"{workers}.bin"))
+    finally:
+        os.fork = fork
+    assert results[0] == results[1]
+    assert len(pids) == 3
+
+
+def test_launches_with_atomics_run_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("buddysim.capture.triton_kernels.interpretation.FEWEST_PROGRAMS", 2)
+    monkeypatch.setattr(os, "fork", lambda: pytest.fail("a launch with atomics was split"))
+    kernel, grid, arguments = launches()["histogram"]
+    with capture(tmp_path / "out.bin", workers=2, snapshots=0):
+        kernel[grid](**arguments)
+    assert int(arguments["counts"].sum()) == arguments["x"].numel()
+
+
+class _BadValue(Exception):
+    pass
+
+
+def test_an_error_of_a_program(tmp_path: Path) -> None:
+    def interpret(numbers: range) -> int:
+        if 100 in numbers:
+            raise _BadValue("program 100")
+        return len(numbers)
+
+    results = interpret_in_processes(interpret, 200, 3)
+    assert [next(results)[1] for _ in range(6)] == [16] * 6
+    with pytest.raises(_BadValue, match="program 100"):
+        next(results)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)  # none is left
+
+
+SLOW = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def add(x, o, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o + at, tl.load(x + at) + 1)
+
+x, o = torch.zeros(1 << 22), torch.zeros(1 << 22)
+add[(1,)](x, o, BLOCK=64)
+print("begins", flush=True)
+add[(1 << 16,)](x, o, BLOCK=64)
+print("ended")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_interrupted(workers: str, tmp_path: Path) -> None:
+    script, output = tmp_path / "slow.py", tmp_path / "out.bin"
+    script.write_text(SLOW)
+    command = [sys.executable, "-m", "buddysim", "capture", "triton", "-o", str(output), "--snapshots", "1"]
+    process = subprocess.Popen(
+        [*command, "--workers", workers, "--", sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begins\n"
+    time.sleep(1.5)  # the launch takes a minute
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert out == ""
+    with open_trace(output) as trace:
+        verify_trace(trace)
+        _, kernel = trace.kernels
+        assert 0 < kernel.n_blocks < 1 << 16
+        assert "exit code 130" in trace.provenance.assumptions["end"]
+        assert len(trace.snapshots) == 1
