@@ -1,13 +1,20 @@
 """``python -m buddysim``."""
 
-import sys
+from buddysim.base import signals
 
-from buddysim.base.boundary import ending, inside
+signals.begin()  # before the imports that take time
+
+import sys  # noqa: E402
+
+from buddysim.base.boundary import ending, inside  # noqa: E402
 
 
 def run() -> int:
     """Runs the command; one line says so where this Python isn't the one that buddysim was installed for."""
-    return inside(_run, _ended)
+    try:
+        return signals.run_to_end(lambda: inside(_run, _ended))
+    finally:
+        signals.ignore()
 
 
 def _run() -> int:

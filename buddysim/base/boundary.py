@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.signals import Stopped
+from buddysim.base.signals import Stopped, again
 from buddysim.base.terminal import one_line, say
 
 EXIT_USER_ERROR = 2
@@ -113,7 +113,9 @@ def watched() -> Iterator[list[BaseException]]:
     errors: list[BaseException] = []
 
     def tell(hook: Any) -> None:
-        if hook.exc_value is not None and not isinstance(hook.exc_value, SystemExit):
+        if hook.exc_value is None or isinstance(hook.exc_value, SystemExit):
+            return
+        if not again(hook.exc_value):
             errors.append(hook.exc_value)
             ending(hook.exc_value).tell()
 

@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from textwrap import fill
 from types import ModuleType
 from typing import Any, NoReturn
@@ -25,7 +26,6 @@ from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
 from buddysim.base.terminal import say
 
-EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
 _COLLECT_EVERY = 1_000_000
@@ -206,18 +206,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_inside(run: Callable[[], int]) -> int:
     """The exit code of a command, however it ends."""
-    try:
-        with signals.unwinding(), boundary.watched() as errors:
+
+    def watched() -> int:
+        with boundary.watched() as errors:
             code = boundary.inside(run, _ended)
-            return boundary.EXIT_UNEXPECTED if errors and not code else code
-    except KeyboardInterrupt:
-        signals.block()
-        say("interrupted; nothing half-written was left")
-        return EXIT_INTERRUPTED
-    except signals.Stopped as stopped:
-        signals.block()
-        say(f"stopped by {stopped}; nothing half-written was left")
-        return 128 + stopped.number
+        return boundary.EXIT_UNEXPECTED if errors and not code else code
+
+    try:
+        return signals.run_to_end(watched)
     finally:
         remove_parts()
 
@@ -288,9 +284,15 @@ def _add_plugin_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _load_plugins(argv: Sequence[str]) -> None:
-    """Loads plug-ins before the parser is made: help and arguments know what they define."""
+    """Load plug-ins before the parser is made: help and arguments know what they define.
+
+    Those that the environment names run code that the command line doesn't show: the first line of every command does.
+    """
     scanner = Parser(prog="buddysim", add_help=False, allow_abbrev=False)
     _add_plugin_argument(scanner)
+    inherited = [str(Path(name).resolve()) for name in os.environ.get(plugins.VARIABLE, "").split(os.pathsep) if name]
+    if inherited:
+        say(f"plug-ins of {plugins.VARIABLE}: {', '.join(inherited)}")
     for file in scanner.parse_known_args(argv)[0].plugin or ():
         plugins.load_plugin(file)
 

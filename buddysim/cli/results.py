@@ -22,6 +22,7 @@ _MAX_ROWS = 50
 #: Rows among which the columns and the order of a screen are chosen.
 _MAX_COMPARED_ROWS = 2000
 _MAX_HEADING = 10
+EXIT_DAMAGED = 1
 #: The value of --columns that lists the columns.
 LIST = "list"
 
@@ -43,9 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="file to which the table is written: .parquet or .csv")
     parser.add_argument("--all-versions", action="store_true", help="show results of older model versions, too")
-    parser.add_argument("--compact", action="store_true", help="merge single result files into Parquet files")
-    parser.add_argument(
+    care = parser.add_mutually_exclusive_group()
+    care.add_argument("--compact", action="store_true", help="merge single result files into Parquet files")
+    care.add_argument(
         "--prune", action="store_true", help="show the files that old versions left, and remove them after a question"
+    )
+    care.add_argument(
+        "--verify", action="store_true", help="read every result, compare its checksum, and name the damaged ones"
     )
     parser.add_argument("--yes", action="store_true", help="remove the files of --prune without a question")
     add_store_argument(parser)
@@ -63,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
         return _compact(store)
     if args.prune:
         return _prune(store, args.yes)
+    if args.verify:
+        return _verify(store)
     if args.sql is not None and args.columns:
         raise BuddysimError("--columns: with --sql: expected one of them; a query names its own columns")
     if not installed():
@@ -269,6 +276,22 @@ def _compact(store: Store) -> int:
         print(f"the next --compact, {compaction.VISIBLE_AFTER_S:.0f} s or more from now, removes their single files:\n"
               "every computer sees the Parquet files by then")  # fmt: skip
     return 0
+
+
+def _verify(store: Store) -> int:
+    from buddysim.base.terminal import one_line
+    from buddysim.sweep.verification import verify
+
+    result = verify(store)
+    for where, reason in result.damaged.items():
+        print(one_line(f"{where}: damaged: {reason}"))
+    newer = f", {result.n_newer:,} of a newer version, unread" if result.n_newer else ""
+    print(f"{result.n_whole:,} results whole, {len(result.damaged):,} damaged{newer}")
+    if not result.damaged:
+        return 0
+    print("results --prune removes damaged single files, rm a damaged Parquet file;\n"
+          "the sweep that made the results simulates them again")  # fmt: skip
+    return EXIT_DAMAGED
 
 
 def _prune(store: Store, yes: bool) -> int:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from buddysim.base import signals
 from buddysim.base.errors import BuddysimError
 from buddysim.base.host_memory import memory_available
 from buddysim.sweep import cluster, memory_grants
+from buddysim.sweep.certificates import RunCertificates
 from buddysim.sweep.estimate import Estimate
 from buddysim.sweep.plan import SweepPlan, make_plan
 from buddysim.sweep.point import SweepPoint
@@ -128,12 +130,16 @@ def run(plan: SweepPlan, make: Maker, on_event: EventHandler) -> SweepSummary:
         return SweepSummary()
     plan.store.check_writable()
     plan.check_machines()
-    executor = make(plan, lambda text: on_event({"event": "waiting", "reason": text}))
-    try:
-        on_event({"event": "running", "where": executor.text, "dashboard": getattr(executor, "dashboard", None)})
-        return Runner(plan, executor, Estimate(measured(plan)), on_event).run()
-    finally:
-        executor.close()
+    estimate = Estimate(measured(plan))
+    with signals.deferred():
+        executor = make(plan, lambda text: on_event({"event": "waiting", "reason": text}))
+        try:
+            with signals.undeferred():
+                dashboard = getattr(executor, "dashboard", None)
+                on_event({"event": "running", "where": executor.text, "dashboard": dashboard})
+                return Runner(plan, executor, estimate, on_event).run()
+        finally:
+            executor.close()
 
 
 def measured(plan: SweepPlan) -> list[Mapping[str, Any]]:
@@ -168,9 +174,15 @@ def executor_maker(workers: int | None = None, scheduler: str | None = None, slu
         from buddysim.sweep.jobs import job_cluster, read_jobs
 
         jobs = read_jobs(slurm)
-        return lambda plan, waiting: cluster.Cluster(
-            str(plan.store.folder), lambda: job_cluster(jobs), jobs.text, None, waiting
-        )
+
+        def of_jobs(plan: SweepPlan, waiting: Callable[[str], object]) -> Executor:
+            certificates = RunCertificates(plan.store.folder)
+            return cluster.Cluster(
+                str(plan.store.folder), lambda: job_cluster(jobs, certificates.security()), jobs.text, None, waiting,
+                certificates,
+            )  # fmt: skip
+
+        return of_jobs
     if workers is not None and workers < 1:
         raise BuddysimError(f"workers {workers}: expected 1 or more")
     return lambda plan, waiting: _local(workers, plan, waiting)

@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.base.signals import deferred, without_terminal
 from buddysim.sweep import memory_grants
+from buddysim.sweep.certificates import RunCertificates
 from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, failure, run_point
 from buddysim.sweep.runner import PointTask
 
@@ -24,6 +26,7 @@ _SLOTS_EVERY_S = 1.0
 _LOST_S = 30
 _STARTS = 5
 WAITING_TOPIC = "buddysim-waiting"
+_LOGGERS = ("distributed", "tornado", "asyncio", "bokeh", "dask_jobqueue")
 
 _SETTINGS = {
     # A death is this command's to judge: it knows what the point was and how often that happened.
@@ -74,6 +77,7 @@ class Cluster:
     text : what it is, for the screen
     memory_bytes : of one machine for all points that run at once; None if workers are on several
     waiting : called with what a worker waits for
+    certificates : of the run; they end with it
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class Cluster:
         text: str,
         memory_bytes: int | None,
         waiting: Callable[[str], object],
+        certificates: RunCertificates | None = None,
     ) -> None:
         import dask
         from distributed import Client
@@ -93,16 +98,19 @@ class Cluster:
         self._slots, self._submitted, self._counted_s, self._lost_s = 0, 0, 0.0, 0.0
         self._futures: dict[str, Any] = {}
         self._killed = memory_grants.killed_for_memory()
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        _silence()
         dask.config.set(_SETTINGS)
         self._cluster: Any = None
+        self._certificates = certificates
         try:
             made = _made(make, text)
             self._cluster = None if isinstance(made, str) else made
             self._client = Client(made, timeout=ANSWER_S, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
+        except BaseException as error:
             self._close_cluster()
-            raise BuddysimError(f"{text}: the scheduler does not answer within {ANSWER_S} s: {error}") from None
+            if not isinstance(error, OSError | TimeoutError | ValueError):
+                raise
+            raise BuddysimError(f"workers {text}: the scheduler does not answer within {ANSWER_S} s: {error}") from None
         self._client.subscribe_topic(WAITING_TOPIC, lambda event: waiting(str(event[1])))
 
     @property
@@ -117,7 +125,8 @@ class Cluster:
         if time.monotonic() - self._counted_s > _SLOTS_EVERY_S or not self._slots:
             self._counted_s = time.monotonic()
             try:
-                n_threads = sum(self._client.nthreads().values())
+                with deferred():
+                    n_threads = sum(self._client.nthreads().values())
             except (OSError, TimeoutError, RuntimeError):  # RuntimeError: the client has closed its connections
                 n_threads = 0
             if n_threads:
@@ -134,17 +143,17 @@ class Cluster:
 
     def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
         """Start a point, if possible on a worker on which it has not failed."""
-        where = self._others(task)
         self._submitted += 1
-        try:
-            future = self._client.submit(
-                run_remotely, dict(spec), self._folder, task.grant_bytes,
-                key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False, workers=where,
-            )  # fmt: skip
-        except (OSError, TimeoutError, RuntimeError):
-            raise self._scheduler_is_gone() from None
-        self._futures[task.key] = future
-        future.add_done_callback(lambda done: self._ended.put((task, done)))
+        with deferred():
+            try:
+                future = self._client.submit(
+                    run_remotely, dict(spec), self._folder, task.grant_bytes, workers=self._others(task),
+                    key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False,
+                )  # fmt: skip
+            except (OSError, TimeoutError, RuntimeError):
+                raise self._scheduler_is_gone() from None
+            self._futures[task.key] = future
+            future.add_done_callback(lambda done: self._ended.put((task, done)))
 
     def finished(self, timeout_s: float) -> Iterator[tuple[PointTask, Outcome]]:
         """See `runner.Executor`."""
@@ -165,6 +174,8 @@ class Cluster:
         self._close_cluster()
 
     def _close_cluster(self) -> None:
+        if self._certificates is not None:
+            self._certificates.close()
         if self._cluster is not None:
             with contextlib.suppress(Exception):
                 self._cluster.close(timeout=ANSWER_S)
@@ -184,7 +195,8 @@ class Cluster:
 
         self._futures.pop(task.key, None)
         try:
-            return future.result(timeout=_LOST_S)  # type: ignore[no-any-return]
+            with deferred():
+                return future.result(timeout=_LOST_S)  # type: ignore[no-any-return]
         except KilledWorker:
             return self._death(task)
         except Exception as error:  # of Dask, not of the point: `run_point` raises none
@@ -210,8 +222,15 @@ class Cluster:
 
     def _scheduler_is_gone(self) -> BuddysimError:
         return BuddysimError(
-            f"{self.text}: the scheduler is gone; what is done is in the store, and the same command goes on"
+            f"workers {self.text}: the scheduler is gone; what is done is in the store, and the same command continues"
         )
+
+
+def _silence() -> None:
+    """Dask's messages are this command's to give: each of its loggers has a level and a handler of its own."""
+    for name in [*logging.root.manager.loggerDict]:
+        if name.partition(".")[0] in _LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _made(make: Callable[[], Any], text: str) -> Any:
@@ -227,17 +246,21 @@ def _made(make: Callable[[], Any], text: str) -> Any:
 
 def local_cluster(workers: int) -> Any:
     """Worker processes of one thread each on this machine."""
+    from multiprocessing import resource_tracker
+
     from distributed import LocalCluster
 
-    return LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        memory_limit=0,
-        dashboard_address="127.0.0.1:0",
-        host="127.0.0.1",
-        silence_logs=logging.CRITICAL,
-    )
+    resource_tracker.ensure_running()  # its start lets signals of the terminal through
+    with without_terminal():
+        return LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,
+            dashboard_address="127.0.0.1:0",
+            host="127.0.0.1",
+            silence_logs=logging.CRITICAL,
+        )
 
 
 def run_remotely(spec: Mapping[str, Any], folder: str, grant_bytes: int | None) -> Outcome:

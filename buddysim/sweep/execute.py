@@ -14,11 +14,11 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.result import peak_rss_bytes
 from buddysim.sweep import memory_grants
 from buddysim.sweep.point import from_spec
-from buddysim.sweep.store import Store
+from buddysim.sweep.store import FullStoreError, Store
 from buddysim.sweep.stored_result import make_record
 
 #: Why a point has no result.
-REFUSED, MEMORY, BUG, KILLED = "refused", "out of memory", "error", "killed"
+REFUSED, MEMORY, BUG, KILLED, FULL = "refused", "out of memory", "error", "killed", "store full"
 
 Outcome = dict[str, Any]
 
@@ -38,7 +38,7 @@ def run_point(
     Returns
     -------
     dict with `key`, `worker`, `seconds` of `simulate`, and `busy_s` in all; where it failed `why` (`REFUSED`,
-    `MEMORY`, `BUG`) and `reason`, a line
+    `MEMORY`, `BUG`, `FULL`) and `reason`, a line
     """
     began = time.perf_counter()
     outcome: Outcome = {"key": spec["key"], "worker": f"{socket.gethostname()}:{os.getpid()}", "seconds": 0.0}
@@ -64,6 +64,8 @@ def run_point(
 
 def failure(error: BaseException, grant_bytes: int | None) -> Outcome:
     """Return `why` and `reason` of a point that an error ended."""
+    if isinstance(error, FullStoreError):
+        return {"why": FULL, "reason": str(error)}
     if isinstance(error, BuddysimError):
         return {"why": REFUSED, "reason": str(error)}
     if isinstance(error, MemoryError):

@@ -94,17 +94,22 @@ def read_jobs(path: str | os.PathLike[str]) -> Jobs:
     return Jobs(**{**file.model_dump(), **lists})
 
 
-def job_cluster(jobs: Jobs) -> Any:
+def job_cluster(jobs: Jobs, security: Any) -> Any:
     """Submit the jobs and return their Dask cluster, with which they end."""
     if jobs.log_folder is not None:
         Path(jobs.log_folder).mkdir(parents=True, exist_ok=True)
-    cluster = make_cluster(jobs)
+    cluster = make_cluster(jobs, security)
     cluster.scale(jobs=jobs.jobs)
     return cluster
 
 
-def make_cluster(jobs: Jobs) -> Any:
-    """Return the cluster before anything is submitted; `job_script` has the script."""
+def make_cluster(jobs: Jobs, security: Any) -> Any:
+    """Return the cluster before anything is submitted; `job_script` has the script.
+
+    Parameters
+    ----------
+    security : the certificates of the run (`certificates.RunCertificates.security`)
+    """
     import dask_jobqueue
     from dask_jobqueue.local import LocalCluster
 
@@ -112,7 +117,8 @@ def make_cluster(jobs: Jobs) -> Any:
         "cores": jobs.workers,
         "processes": jobs.workers,
         "memory": jobs.memory,
-        "python": sys.executable,
+        "python": shlex.quote(sys.executable),
+        "security": security,
         "job_script_prologue": list(jobs.prologue),
         "worker_extra_args": ["--preload", "buddysim.sweep.worker"],
     }
@@ -120,7 +126,8 @@ def make_cluster(jobs: Jobs) -> Any:
     listens = {"host": _LOOPBACK} if jobs.interface is None else {"interface": jobs.interface}
     options["scheduler_options"] = {"dashboard_address": f"{_LOOPBACK}:0", **listens}
     options |= _without_none({"interface": jobs.interface})
-    options |= _without_none({"local_directory": jobs.local_folder})
+    if jobs.local_folder is not None:
+        options["local_directory"] = shlex.quote(jobs.local_folder)
     if jobs.system == "local":
         return LocalCluster(**options, **_without_none({"log_directory": jobs.log_folder}))
     options |= _without_none({"queue": jobs.queue, "account": jobs.account, "walltime": jobs.walltime})

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.estimate import Estimate
-from buddysim.sweep.execute import KILLED, MEMORY, Outcome, run_point
+from buddysim.sweep.execute import FULL, KILLED, MEMORY, Outcome, run_point
 from buddysim.sweep.plan import SweepPlan
 
 #: Tries of a point that fails by itself, and of one whose worker dies.
@@ -122,7 +122,13 @@ class Runner:
         self.summary = SweepSummary()
 
     def run(self) -> SweepSummary:
-        """Until every point has a result, or has failed."""
+        """Until every point has a result, or has failed.
+
+        Raises
+        ------
+        BuddysimError
+            a store that stays full: further points would be simulated for nothing
+        """
         began = time.perf_counter()
         try:
             while self.waiting or self.running:
@@ -177,6 +183,10 @@ class Runner:
             self.summary.done += 1
             self.on_event({"event": "done", **outcome})
             return
+        if outcome["why"] == FULL:
+            missing = len(self.plan.missing) - self.summary.done
+            raise BuddysimError(f"{outcome['reason']}: {missing:,} points have no result: free some space there; "
+                                "the same command continues")  # fmt: skip
         killed = outcome["why"] == KILLED
         task.deaths += killed
         task.tries += not killed

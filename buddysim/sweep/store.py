@@ -44,6 +44,10 @@ TIMEOUT_S = 120.0
 Waiting = Callable[[str], object]
 
 
+class FullStoreError(BuddysimError):
+    """A store that could not be written for `TIMEOUT_S`: what would be simulated next would be lost, too."""
+
+
 def default_folder() -> Path:
     """``BUDDYSIM_STORE``, else ``out/store`` of the working folder."""
     return Path(os.environ.get(VARIABLE) or FOLDER)
@@ -130,8 +134,12 @@ class Store:
                 self.write(path, content)
                 return len(content)
             except OSError as error:
-                if error.errno not in _PASSING or time.monotonic() + pause > end:
+                if error.errno not in _PASSING:
                     raise BuddysimError(f"{path}: the store can't be written: {error.strerror}") from None
+                if time.monotonic() + pause > end:
+                    raise FullStoreError(
+                        f"{self.folder}: the store can't be written for {timeout_s:.0f} s: {error.strerror}"
+                    ) from None
                 if waiting is not None:
                     waiting(f"{self.folder}: {error.strerror}: trying again")
                 time.sleep(pause)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import Any, NoReturn
 
@@ -15,10 +14,7 @@ from buddysim.sweep.stored_result import sources_checksum
 
 
 def dask_setup(worker: Any) -> None:
-    """Loads all that points need, so that none waits for it, and leaves the terminal's process group.
-
-    Ctrl-C is for the command, which then ends its workers. A worker that can't load its modules ends with one line.
-    """
+    """Load all that points need, so that none waits for it; a worker that can't do so ends with one line."""
     inside(_load_all, _end_worker)
 
 
@@ -32,5 +28,3 @@ def _load_all() -> None:
         sources_checksum(name)
     schemes.REGISTRY.names()
     software()
-    with contextlib.suppress(OSError):
-        os.setpgid(0, 0)

@@ -33,7 +33,7 @@ def run(args):
 
 #: Functions that something outside of the package calls: each has to call one of the boundary's functions.
 ENTRIES = {
-    "cli/__init__.py": "_run_inside",
+    "cli/__init__.py": "watched",
     "__main__.py": "run",
     "base/plugins.py": "_import_file _import_entry",
     "base/notebook.py": "html",

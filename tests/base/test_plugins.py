@@ -57,7 +57,9 @@ def test_a_file_named_on_the_command_line(plugin: Path, tmp_path: Path) -> None:
 
 def test_a_file_named_before_the_command_and_in_the_environment(plugin: Path, tmp_path: Path) -> None:
     assert "as-it-is" in buddysim("--plugin", "as_it_is.py", "list", "compressor", cwd=tmp_path).stdout
-    assert "as-it-is" in buddysim("list", "compressor", cwd=tmp_path, BUDDYSIM_PLUGINS=str(plugin)).stdout
+    listed = buddysim("list", "compressor", cwd=tmp_path, BUDDYSIM_PLUGINS=str(plugin))
+    assert "as-it-is" in listed.stdout
+    assert listed.stderr == f"buddysim: plug-ins of BUDDYSIM_PLUGINS: {plugin}\n"
 
 
 def test_an_entry_point_of_an_installed_package(plugin: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import buddysim
 from buddysim.cli import main
+from buddysim.sweep import compaction
 from buddysim.sweep.store import Store
 
 pytest.importorskip("duckdb", reason="needs pip install 'buddysim[sweep]'")
@@ -265,6 +267,43 @@ def test_another_model_version_is_simulated_again_and_pruned(
     assert len(Store.at(tmp_path / "s").all_keys()) == 1
     assert main(command) == 0
     assert "1 in the store, 0 to simulate" in capsys.readouterr().err
+
+
+def test_a_changed_bit_that_size_and_time_do_not_show_is_found(
+    studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(studied / "store", tmp_path / "store")
+    command, count = ["results", "--store", str(folder)], len(Store.at(folder).all_keys())
+    assert main(command) == 0  # the index is warm
+    assert main([*command, "--verify"]) == 0
+    assert f"{count} results whole, 0 damaged" in capsys.readouterr().out
+    path = Store.at(folder).path_of(min(Store.at(folder).all_keys()))
+    status, content = path.stat(), bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert main(command) == 0
+    assert f"{count} results" in capsys.readouterr().out
+    assert main([*command, "--verify"]) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:2] == [f"{path}: damaged: its checksum is wrong", f"{count - 1} results whole, 1 damaged"]
+    assert main([*command, "--prune", "--yes"]) == 0
+    assert path.name not in Store.at(folder).all_keys()
+
+
+def test_results_in_a_part_are_verified_too(studied: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shutil.copytree(studied / "store", tmp_path / "store")
+    count, _ = compaction.compact(Store.at(folder))
+    compaction.compact(Store.at(folder), visible_after_s=0)
+    assert Store.at(folder).singles() == {}
+    assert main(["results", "--store", str(folder), "--verify"]) == 0
+    assert f"{count} results whole, 0 damaged" in capsys.readouterr().out
+    (part,) = (folder / "parts").iterdir()
+    content = bytearray(part.read_bytes())
+    content[len(content) // 3] ^= 1
+    part.write_bytes(content)
+    assert main(["results", "--store", str(folder), "--verify"]) == 1
+    assert f"{part}: damaged: " in capsys.readouterr().out.splitlines()[0]
 
 
 def test_a_damaged_result_is_simulated_again_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.api import run_sweep
+from buddysim.sweep.certificates import RunCertificates
 from buddysim.sweep.jobs import Jobs, make_cluster, read_jobs
 from buddysim.sweep.study import StudyReader
 
@@ -37,13 +38,15 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
     (tmp_path / "jobs.toml").write_text(FILE)
     jobs = read_jobs(tmp_path / "jobs.toml")
     assert jobs.text == "3 slurm jobs of 4 workers"
-    cluster = make_cluster(jobs)
+    certificates = RunCertificates(tmp_path / "a store")
+    cluster = make_cluster(jobs, certificates.security())
     try:
         script = cluster.job_script().splitlines()
-        assert cluster.scheduler_address.startswith("tcp://127.0.0.1:")
+        assert cluster.scheduler_address.startswith("tls://127.0.0.1:")
         assert "//127.0.0.1:" in cluster.dashboard_link
     finally:
         cluster.close()
+        certificates.close()
     for line in ("#SBATCH -p long", "#SBATCH -A me", "#SBATCH --cpus-per-task=4", "#SBATCH --mem=15G",
                  "#SBATCH -t 02:00:00", "#SBATCH --exclusive", "#SBATCH -o 'my logs/dask-worker-%J.out'",
                  "module load python"):  # fmt: skip
@@ -52,6 +55,41 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
     for option in ("--nthreads 1", "--nworkers 4"):
         assert option in worker
     assert "--preload buddysim.sweep.worker" in worker
+    assert f"--protocol tls:// --tls-ca-file '{certificates.certificate}' --tls-cert '" in worker
+
+
+def test_certificates_are_of_this_user_alone_and_end_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates = RunCertificates(tmp_path)
+    assert certificates.key.stat().st_mode & 0o077 == 0
+    assert certificates.key.parent.stat().st_mode & 0o077 == 0
+    certificates.close()
+    assert [*tmp_path.iterdir()] == []
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(BuddysimError, match="jobs need the program openssl"):
+        RunCertificates(tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_a_scheduler_of_jobs_takes_nobody_without_its_certificate(tmp_path: Path) -> None:
+    from distributed import Client
+
+    certificates = RunCertificates(tmp_path)
+    cluster = make_cluster(Jobs(jobs=1, memory="1 GB", system="local"), certificates.security())
+    other = RunCertificates(tmp_path)
+    address = cluster.scheduler_address
+    try:
+        with Client(address, timeout=10, security=certificates.security(), set_as_default=False) as client:
+            assert client.status == "running"
+        for where, security in ((address, other.security()), (address.replace("tls", "tcp"), None)):
+            with pytest.raises(OSError, match=r"certificate|Connection"):
+                Client(where, timeout=1, security=security, set_as_default=False)
+    finally:
+        cluster.close()
+        certificates.close()
+        other.close()
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,24 @@ def test_points_that_run_at_once_fit_the_memory(store: Store, memory_bytes: int)
     assert most == {1: 1, 2**30: 4, 10 * 2**30: 4}[memory_bytes]
 
 
+def test_a_store_that_stays_full_ends_the_sweep_and_says_how_to_go_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated, put = [], Store.put
+
+    def briefly(self: Store, record: Any, waiting: Any = None) -> int:
+        simulated.append(record.key)
+        if len(simulated) > 1:
+            monkeypatch.setattr(Store, "write", lambda *arguments: (_ for _ in ()).throw(OSError(28, "No space left")))
+        return put(self, record, timeout_s=0.1, waiting=waiting)
+
+    monkeypatch.setattr(Store, "put", briefly)
+    with pytest.raises(BuddysimError, match="for 0 s: No space left: 4 points have no result: free some space there"):
+        run_sweep(study(5), store=store, workers=1)
+    assert len(simulated) == 2  # no further point is simulated for nothing
+    assert store.all_keys() == {simulated[0]}
+
+
 def test_a_measured_point_needs_what_was_measured(store: Store) -> None:
     point = SweepPoint("replay", {"trace": LUD, "scheme": "buddy"})
     content = point.identity["trace"]
