@@ -128,7 +128,7 @@ _MEMORY = {
     ),
     "memory.peak_reserved_bytes": (
         _BYTES,
-        "High-water mark of the memory pool: peak memory, fragmentation and workspaces; of recorded steps, what "
+        "High-water mark of the memory pool: peak memory, fragmentation and workspaces; of recorded networks, what "
         "PyTorch's caching allocator reserves over two iterations.",
     ),
     "host.pinned_capacity_bytes": (

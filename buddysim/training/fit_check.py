@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from buddysim.training import schemes
 from buddysim.training.iteration import memory_usage
-from buddysim.training.iteration.allocators import Allocator
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.memory_usage import FailedRequest, TensorAddresses
+from buddysim.training.iteration.own_allocator import allocator_of
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program
-from buddysim.training.iteration.recorded_allocator import RecordedAllocator
 from buddysim.training.make_plan import make_plan
-from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import OutOfMemory, layer_name
 from buddysim.training.schemes._links import link_rate
 
@@ -130,13 +128,6 @@ def allocate_tensors(
     if failure:
         placement = allocator.allocate(program, None, options.pool_policy)
     return placement, failure or host_failure(placement.program, machine.max_pinned_bytes)
-
-
-def allocator_of(plan: Plan, network: Network, machine: TrainingMachine) -> Allocator:
-    """The allocator of a plan: of a recorded step, PyTorch's."""
-    if plan.as_recorded and isinstance(network, RecordedNetwork):
-        return RecordedAllocator.of(network, machine)
-    return plan.allocator
 
 
 def capacity_bytes(plan: Plan, machine: TrainingMachine, options: TrainingOptions) -> int | None:

@@ -38,6 +38,7 @@ def make_plan(
         pass; tensors that compiled code doesn't save
     """
     plan: Plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
+    plan = plan.as_recorded_if_idle(network)
     if isinstance(network, RecordedNetwork) and not plan.as_recorded:
         for name, neutral in _NOT_BY_LAYER.items():
             if network.options.get(name, neutral) != neutral:

@@ -7,13 +7,13 @@ A scheme (a file of `buddysim/training/schemes/`) makes a plan from a network, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from buddysim.base.memory_pool import FITS, FitPolicy
 from buddysim.base.option import option_field
 from buddysim.base.signature import described
-from buddysim.training.iteration.allocators import POOL, Allocator
+from buddysim.training.iteration.allocators import POOL, Allocator, LiveSetCounter
 from buddysim.training.iteration.stash import Stash
 from buddysim.training.optimizers import optimizer_names
 
@@ -95,6 +95,15 @@ class Plan:
     nothing_to_do: str = ""
     notes: tuple[str, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)
+
+    def as_recorded_if_idle(self, network: Network) -> Plan:
+        """Return the plan, that of the record where nothing of a recorded network is stored in another way."""
+        changes = self.stash, self.segments, self.step_ps, self.offload_saved_tensors, self.separate_backward
+        scaled = (self.memory_ratio, self.time_factor) != (1, 1)
+        on_host = self.host_optimizer is not None or self.host_weights is not None
+        if not network.recorded or self.as_recorded or any(changes) or scaled or on_host or self.in_place:
+            return self
+        return replace(self, as_recorded=True, allocator=LiveSetCounter(), footprint_baseline=None)
 
     def recorded(self, network: Network) -> Network:
         """Return a network as the plan records it: itself, without rules of saving."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.memory_pool import ALIGNMENT
 from buddysim.training.iteration.build import build
+from buddysim.training.iteration.own_allocator import allocator_of
 from buddysim.training.iteration.pinned import host_failure
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import Program, Step
@@ -32,7 +33,12 @@ if TYPE_CHECKING:
     from buddysim.base.memory_pool import PoolExhausted
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import ConvAlgorithm, CostModel
-    from buddysim.training.iteration.memory_usage import FailedRequest, WorkspaceFallback
+    from buddysim.training.iteration.memory_usage import (
+        FailedRequest,
+        TensorAddresses,
+        WorkspaceFallback,
+        WorkspaceRelief,
+    )
     from buddysim.training.networks.graph import Network
 
 SUMMARY = {"vdnn-dyn": "vDNN's dynamic policy: planning passes select the offloads and the CONV algorithms"}
@@ -123,7 +129,7 @@ class _PlanningPasses:
         if plan is None:
             return
         time_ps, smaller_ps = (
-            schedule(plan.allocator.allocate(self._built(plan), size, self.options.pool_policy).program).time_ps
+            schedule(self._allocated(plan, self._built(plan), size).program).time_ps
             for plan, size in ((taken, self.capacity), (plan, budget))
         )
         if smaller_ps < time_ps:
@@ -154,15 +160,22 @@ class _PlanningPasses:
         return failure is None
 
     def _built(self, plan: Plan) -> Program:
-        return build(self.network, self.batch, self.cost, plan, self.link, self.options.optimizer)
+        runs = plan.as_recorded_if_idle(self.network)
+        return build(self.network, self.batch, self.cost, runs, self.link, self.options.optimizer)
 
     def _failure(
         self, plan: Plan, program: Program, capacity: int, greedy: _Downgrades | None = None
     ) -> FailedRequest | None:
         """Why an iteration does not fit in so many bytes of GPU memory; None where it does."""
         relief = greedy.start if greedy else None
-        placement = plan.allocator.allocate(program, capacity, self.options.pool_policy, relief)
+        placement = self._allocated(plan, program, capacity, relief)
         return placement.failure or host_failure(placement.program, self.machine.max_pinned_bytes)
+
+    def _allocated(
+        self, plan: Plan, program: Program, capacity: int, relief: WorkspaceRelief | None = None
+    ) -> TensorAddresses:
+        allocator = allocator_of(plan.as_recorded_if_idle(self.network), self.network, self.machine)
+        return allocator.allocate(program, capacity, self.options.pool_policy, relief)
 
 
 class _Downgrades:
