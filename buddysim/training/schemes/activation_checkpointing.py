@@ -9,20 +9,20 @@ Layers save what PyTorch's do. Chen et al., "Training Deep Nets with Sublinear M
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.iteration.allocators import POOL, LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.option import Option, values
 from buddysim.training.saving.checkpoint_rule import CHOICES, CheckpointRule, checkpoint_rules
 from buddysim.training.saving.rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
-from buddysim.training.schemes import UNCHANGED, _algorithms, eager
+from buddysim.training.schemes import UNCHANGED, eager
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -73,17 +73,20 @@ def plan(
             nothing_to_do="nothing to recompute: the model has no blocks" * (not rules),
             notes=(checkpoint_note(rules, network.blocks),), assumptions={"memory": eager.MEMORY},
         )  # fmt: skip
-    saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
     parts = segments(network, choice)
-    return Plan(
-        name,
-        _algorithms.fastest(network, batch, cost),
+    return replace(
+        eager.as_autograd_saves(network, batch, cost, name),
+        allocator=POOL,
         segments=parts,
-        backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
-        saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
         nothing_to_do="nothing to recompute: no point at which one feature map divides the network" * (not parts),
         notes=(f"{len(parts)} segments recomputed",),
     )
+
+
+def rules_and_notes(choice: str | None, network: RecordedNetwork) -> tuple[tuple[CheckpointRule, ...], tuple[str, ...]]:
+    """Return the rules of a scheme that recomputes nothing unless it is asked to, and what is recomputed."""
+    rules = checkpoint_rules(choice, network.blocks) if choice else ()
+    return rules, (checkpoint_note(rules, network.blocks),) if rules else ()
 
 
 def checkpoint_note(rules: tuple[CheckpointRule, ...], blocks: int) -> str:

@@ -10,11 +10,12 @@ Other networks offload the feature maps that a backward step reads, and fetch th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.offload import OffloadSettings
-from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.iteration.allocators import POOL, LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Offload, Stash
 from buddysim.training.networks.recorded.network import RecordedNetwork
@@ -22,12 +23,11 @@ from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.not_simulated import NotSimulatedError
 from buddysim.training.option import Option, values
 from buddysim.training.saving.block_range import BlockRange
-from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
-from buddysim.training.schemes import UNCHANGED, _algorithms, eager
-from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
+from buddysim.training.schemes import UNCHANGED, eager
+from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, rules_and_notes
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -79,7 +79,7 @@ def plan(
     settings = _settings(selected["offload_streams"], selected["offload_stash"], selected["offload_min_bytes"])
     choice, modules = selected["checkpoint"], _names(selected["offload_modules"])
     if isinstance(network, RecordedNetwork) and network.record_with is not None:
-        rules = checkpoint_rules(choice, network.blocks) if choice else ()
+        rules, notes = rules_and_notes(choice, network)
         if network.options.get("compile") and choice != "block":
             raise NotSimulatedError(
                 name,
@@ -90,27 +90,23 @@ def plan(
         return Plan(
             name, {}, as_recorded=True, allocator=LiveSetCounter(),
             saving=SavingRules(rules, OffloadRule(settings, ranges)),
-            notes=(checkpoint_note(rules, network.blocks),) if rules else (),
-            assumptions={"memory": eager.MEMORY},
+            notes=notes, assumptions={"memory": eager.MEMORY},
         )  # fmt: skip
     if choice or modules:
         option = "checkpoint" if choice else "offload_modules"
         raise BuddysimError(f"{option}: expected none: {network.name} isn't described by a model's configuration")
-    saved_tensors = dict(enumerate(saved_by_torch(network, batch)))
-    read = {network.buffer_of(index) for saved in saved_tensors.values() for index in saved.feature_maps}
+    read = {network.buffer_of(index) for saved in saved_by_torch(network, batch) for index in saved.feature_maps}
     stash = {
         owner: Stash(offload=Offload())
         for owner in sorted(read)
         if owner and network.output_bytes(owner, batch) >= settings.min_bytes
     }
-    return Plan(
-        name,
-        _algorithms.fastest(network, batch, cost),
+    return replace(
+        eager.as_autograd_saves(network, batch, cost, name),
+        allocator=POOL,
         stash=stash,
         overlap=settings.streams > 0,
         prefetch="just-in-time" if settings.streams else "on-demand",
-        backward_reads={index: saved.reads for index, saved in saved_tensors.items()},
-        saved_bytes={index: saved.state_bytes for index, saved in saved_tensors.items()},
         nothing_to_do="nothing to offload: no backward step reads a feature map of that size" * (not stash),
     )
 

@@ -19,11 +19,10 @@ from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.option import Option, values
-from buddysim.training.saving.checkpoint_rule import checkpoint_rules
 from buddysim.training.saving.rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, eager
-from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, checkpoint_note
+from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, rules_and_notes
 from buddysim.training.schemes.offload_optimizer import HOST, NO_OPTIMIZER, OPTIMIZER_DEVICE
 
 if TYPE_CHECKING:
@@ -76,14 +75,13 @@ def plan(
     nothing = NO_OPTIMIZER if options.optimizer in (None, "none") else ""
     if isinstance(network, RecordedNetwork) and network.record_with is not None:
         check_host_updates(network, name)
-        choice = selected["checkpoint"]
-        checkpoints = checkpoint_rules(choice, network.blocks) if choice else ()
+        checkpoints, notes = rules_and_notes(selected["checkpoint"], network)
         host = {} if nothing else {"optimizer": optimizer, "weights": weights}
         rules = SavingRules(checkpoints, **host)  # type: ignore[arg-type]
         return Plan(
             name, {}, as_recorded=True, allocator=LiveSetCounter(), nothing_to_do=nothing,
             saving=rules,
-            notes=(checkpoint_note(checkpoints, network.blocks),) if checkpoints else (),
+            notes=notes,
             assumptions={"memory": eager.MEMORY, "host": HOST},
         )  # fmt: skip
     return replace(
