@@ -26,6 +26,7 @@ from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import Direction, HostBuffer, HostCopy, HostTask
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.host.optimizer_offload import HostUpdate, OptimizerOffload
+from buddysim.training.step.gradient_hooks import GradientHooks
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:
@@ -82,8 +83,9 @@ class HostOptimizer(StepPart):
         """Take the weights from the GPU's optimizer, but for small ones."""
         smallest = self.rule.smallest() if self.back else 0
         self.weights = [one for one in parameters if one.numel() >= smallest]
+        hooks = GradientHooks(step)
         for one in self.weights:
-            one.after_accumulate = self._arrived
+            hooks.add(one, self._arrived)
         return [one for one in parameters if one.numel() < smallest]
 
     def optimizer_made(self, step: TrainingStep) -> None:

@@ -84,7 +84,7 @@ def plan(
 
 
 def rules_and_notes(choice: str | None, network: RecordedNetwork) -> tuple[tuple[CheckpointRule, ...], tuple[str, ...]]:
-    """Return the rules of a scheme that recomputes nothing unless it is asked to, and what is recomputed."""
+    """Return the rules of a scheme that recomputes nothing by itself, and what is recomputed."""
     rules = checkpoint_rules(choice, network.blocks) if choice else ()
     return rules, (checkpoint_note(rules, network.blocks),) if rules else ()
 

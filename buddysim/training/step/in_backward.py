@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.optimizers.traced import TracedOptimizer
+from buddysim.training.step.gradient_hooks import GradientHooks
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:
@@ -32,11 +33,12 @@ class OptimizerInBackward(StepPart):
         """
         if step.optimizer.optimizer is None:
             raise BuddysimError("optimizer_in_backward: no optimizer runs: expected one (--optimizer)")
+        hooks = GradientHooks(step)
         for one in step.optimizer.parameters:
             own = TracedOptimizer(step.optimizer.optimizer, step.optimizer.variant, [one])
             if step.steady:
                 own.make_state()
-            one.after_accumulate = _Hook(own)
+            hooks.add(one, _Hook(own))
         step.optimizer = TracedOptimizer(None, "", ())
 
 

@@ -76,15 +76,10 @@ a tolerance of 10 %.
 _CAUSES = """
 Causes of errors:
 
-- *torchtune-flags-006*: updating in the backward pass is measured to be 1.4 % faster, and simulated to be 0.7 % slower.
-  The simulated update launches as many kernels as before, one weight at a time.
 - *torchao-offload-003, -004*: the simulated host updates all weights in 0.63 s, next to a backward pass of 1.2 s, and
   delays little. Measured are 0.25 s in addition. The simulation needs a host that updates at 0.2 of its memory's
   bandwidth, not at 0.49, to be as slow. The script decodes images in four processes on the six cores at the same time,
   which no rate of the host includes.
-- *torchao-offload-006*: the whole model is one compiled region, so that its gradients appear when the whole backward
-  pass has run. The host's update then overlaps with nothing: 0.63 s in addition would be 1.38x. The simulation takes
-  each gradient when its operator has run.
 - *torchtitan-pr-002*: bytes saved are those of reserved memory. The simulated allocator reserves 7.8 GiB more than are
   allocated with full recomputation, and 3.5 GiB without. Of allocated memory, 45 % are saved.
 - *offload-pr-012 to -014* are not simulated. By arithmetic, 5, 8 and 10 GiB are 9.5 %, 15.3 % and 19.1 % of the 52.44
