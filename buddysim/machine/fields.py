@@ -12,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from buddysim.base import hints
 from buddysim.base.hints import shortened
+from buddysim.base.kinds import registry
 from buddysim.machine import units
 from buddysim.machine.units import Bandwidth, Frequency, Time
 
@@ -33,12 +34,14 @@ class Value:
     write : the reverse
     kind : kind of quantity, for documents
     allowed : values that `read` takes, for documents
+    members : the kind (`buddysim.base.kinds`) whose names `read` takes; empty: none. Documents list them.
     """
 
     read: Callable[[object], Any]
     write: Callable[[Any], Any]
     kind: str
     allowed: str
+    members: str = ""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
@@ -116,6 +119,19 @@ def one_of(*choices: str) -> Value:
         return str(value)
 
     return Value(read, _same, "name", ", ".join(choices))
+
+
+def member_of(kind: str) -> Value:
+    """The name of a member of a kind, plug-ins included."""
+
+    def read(value: object) -> str:
+        names = registry(kind).names()
+        if value not in names:
+            near = hints.hint(str(value), names)
+            raise ValueError(f"{shortened(value)} is unknown: expected one of {', '.join(names)}{near}")
+        return str(value)
+
+    return Value(read, _same, "name", "", members=kind)
 
 
 def text(longest: int) -> Value:

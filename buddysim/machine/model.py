@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
+from buddysim.base.kinds import registry
 from buddysim.machine import presets
 from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
@@ -206,6 +207,7 @@ def keys() -> Iterator[tuple[str, FieldInfo]]:
 
 def _misfits(machine: Machine) -> Iterator[str]:
     timing, dram = machine.dram.timing, machine.dram
+    yield from registry("slice hash").find(machine.l2.slice_hash).misfits(machine)
     if machine.sm.count * machine.l1.size > MAX_L1_BYTES:
         one, most = format_size(machine.l1.size), format_size(MAX_L1_BYTES)
         yield f"l1.size: {machine.sm.count} SMs x {one} is more than {most}"

@@ -21,10 +21,6 @@ MAX_BANKS = 2**16
 """Largest number of DRAM banks in all channels: the engine has 16 bits for the bank of a line."""
 
 
-POLYNOMIALS = {1: 0b1, 2: 0b11, 4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 64: 0b1000011}
-"""Irreducible polynomials of `l2.slice_hash = "ipoly"` by number of slices; bit i is the coefficient of x^i."""
-
-
 class ClockConfig(Section):
     """The clocks that cycles in machine files refer to."""
 
@@ -201,7 +197,7 @@ class L2Config(Section):
     RULES = (
         "`l2.size` is a multiple of `l2.slices` x `l2.ways` x `l2.line`; the number of sets need not be a power of "
         "two.",
-        '`l2.slices` is a multiple of `l2.partitions`, and a power of two up to 64 with `l2.slice_hash = "ipoly"`.',
+        "`l2.slices` is a multiple of `l2.partitions`.",
         "`l2.fetch_granularity` is 32 B or 64 B; `l2.interleave_granularity` is a power of two.",
         "`l2.max_dirty` is 0 B or at least one sector per set.",
     )
@@ -218,10 +214,8 @@ class L2Config(Section):
         default=LINE_BYTES,
         description="size of the contiguous memory that maps to one L2 slice, a power of two; 128 B: one line",
     )
-    slice_hash: Annotated[str, fields.one_of("xor_fold", "ipoly")] = Field(
-        default="xor_fold",
-        description="hash of an address to its L2 slice; xor_fold: low bits of the line number exclusive-or a hash "
-        "of the others; ipoly: remainder of polynomials, for a power of two of slices up to 64",
+    slice_hash: Annotated[str, fields.member_of("slice hash")] = Field(
+        default="xor_fold", description="hash of an address to its L2 slice"
     )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L2 slice")
     atomic_interval: PositiveDuration = Field(
@@ -261,8 +255,6 @@ class L2Config(Section):
             raise ValueError(f"fetch_granularity: {self.fetch_granularity} B: expected 32 B or 64 B")
         if self.interleave_granularity & self.interleave_granularity - 1:
             raise ValueError(f"interleave_granularity: {self.interleave_granularity} B: expected a power of two")
-        if self.slice_hash == "ipoly" and self.slices not in POLYNOMIALS:
-            raise ValueError(f"slices: {self.slices} with slice_hash ipoly: expected a power of two up to 64")
         if self.slices % self.partitions:
             raise ValueError(f"slices: {self.slices}: expected a multiple of partitions, {self.partitions}")
         _check_sets(self.size, self.slices, self.ways, self.line)

@@ -7,7 +7,6 @@ from fractions import Fraction
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
-from buddysim.machine.sections import POLYNOMIALS
 
 COST_PER_PS = 1024  # port.FINE_BITS
 MAX_CCD_SLOTS = 56  # the reservation table of the bus is searched in windows of 57
@@ -107,7 +106,6 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
         "dirty_store_cost": m.ps(m.l2.dirty_store_interval) * COST_PER_PS,
         "atomic_cost": m.ps(m.l2.atomic_interval) * COST_PER_PS,
         "slices": m.l2.slices,
-        "slice_polynomial": POLYNOMIALS[m.l2.slices] if m.l2.slice_hash == "ipoly" else 0,
         "interleave_shift": (m.l2.interleave_granularity // ENTRY_BYTES).bit_length() - 1,
         "slices_per_channel": slices_per_channel,
         "pseudo_per_slice": pseudo_per_slice,

@@ -12,6 +12,7 @@ import numpy as np
 from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.engine.kinds import Placement
+from buddysim.replay.l2.slice_hash import REGISTRY as SLICE_HASHES
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import BLOCK_DTYPE, FLAG_TIMED, OP_DTYPE, WARP_DTYPE
@@ -113,7 +114,8 @@ def run_launches(
     rows = np.array(regions, dtype=np.int64)
     if scheme_object.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
-    engine = ReplayEngine(engine_numbers(machine, compute_gap_scale), rows, array, scheme_object, queueing)
+    slice_hash = SLICE_HASHES.find(machine.l2.slice_hash)()
+    engine = ReplayEngine(engine_numbers(machine, compute_gap_scale), rows, array, scheme_object, slice_hash, queueing)
     for number, row in enumerate(rows):
         engine.begin_allocation(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):

@@ -7,6 +7,7 @@ import pytest
 
 from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import ReplayEngine
+from buddysim.replay.l2.slice_hash import REGISTRY as SLICE_HASHES
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from tests.reference.replay.engine.ref_port import RefPortBuckets
@@ -107,6 +108,7 @@ def channel_of_entries():
         np.array([[0, 4096, 1, 4]]),
         np.zeros(4096, np.uint8),
         REGISTRY.find("buddy")(),
+        SLICE_HASHES.find(P100.l2.slice_hash)(),
     )
     locations = [engine.locations([entry], False)[0] for entry in range(4096)]
     return [(line["bank"] // P100.dram.banks, line["metadata_bank"] // P100.dram.banks) for line in locations]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import buddysim
 from buddysim.analyses import AnalysisOptions
 from buddysim.base.errors import BuddysimError
+from buddysim.base.kinds import HOMES
 from buddysim.base.option import FILE, field_options
 from buddysim.machine import Machine
 from buddysim.machine.training import TrainingMachine
@@ -354,3 +355,10 @@ def test_a_record_that_is_read_says_its_own_name() -> None:
     assert again.full == {**made.result, **{k: v for k, v in made.measured.items() if k.startswith("speed.")}}
     with pytest.raises(stored_result.DamagedResultError):
         stored_result.read_record(made.to_bytes(), "0" * 40)
+
+
+def test_plugins_of_every_kind_that_an_engine_uses_count() -> None:
+    counted = {kind for engine in (analysis, replay, training) for kind in engine.PLUGIN_KINDS}
+    without_effect = {"importer", "synthetic workload", "workload", "figure", "command"}  # they make files, or show results
+    assert counted | without_effect == set(HOMES)
+    assert not counted & without_effect

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from buddysim.base.kinds import registry
 from buddysim.base.markdown import wrap_markdown
 from buddysim.machine import Machine
 from buddysim.machine.model import own_keys
@@ -92,9 +93,14 @@ def _class_of(name: str) -> Any:
 def _section(name: str, keys: Iterable[tuple[str, FieldInfo]], section: type[Section]) -> Iterator[str]:
     if name:
         yield f"\n{(section.__doc__ or '').partition(chr(10))[0]}\n"
+    keys = list(keys)
     yield _keys(keys)
     if name:
         yield _rules(section)
+    for key, field in keys:
+        if kind := value_of(field).members:
+            yield f"\nValues of `{key}`:\n\n"
+            yield "".join(f"- `{member}`: {one.SUMMARY}\n" for member, one in registry(kind).items())
 
 
 def _rules(section: Any) -> str:
@@ -105,7 +111,7 @@ def _keys(keys: Iterable[tuple[str, FieldInfo]]) -> str:
     rows = []
     for key, field in keys:
         value = value_of(field)
-        allowed = value.allowed
+        allowed = ", ".join(registry(value.members).names()) if value.members else value.allowed
         if value.kind in ("name", "switch"):
             allowed = ", ".join(f"`{name}`" for name in allowed.split(", "))
         rows.append((f"`{key}`", value.kind, _default(field), allowed, cell(field.description or "")))

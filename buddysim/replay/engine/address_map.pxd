@@ -29,15 +29,6 @@ cdef inline uint32_t swizzle(Divisor divisor, uint32_t x, uint32_t group) noexce
     return position - divisor.by if position >= divisor.by else position
 
 
-cdef inline uint32_t polynomial_slice(const MemorySystem* m, uint32_t unit, uint32_t group) noexcept nogil:
-    """Slice of consecutive lines: index in the group, channel bits first, XOR the polynomial remainder of the group's number."""
-    cdef uint32_t channel = unit & ((<uint32_t>1 << m.channel_bits) - 1)
-    cdef uint32_t slice_in_channel = unit >> m.channel_bits & ((<uint32_t>1 << m.channel_slice_bits) - 1)
-    cdef uint32_t group_remainder = m.remainders[group & 255] ^ m.remainders[256 + (group >> 8 & 255)]
-    group_remainder ^= m.remainders[512 + (group >> 16 & 255)] ^ m.remainders[768 + (group >> 24)]
-    return (channel << m.channel_slice_bits | slice_in_channel) ^ group_remainder
-
-
 cdef inline uint32_t index_in_slice(const MemorySystem* m, uint32_t entry, uint32_t group) noexcept nogil:
     """Index of an entry among the entries of its slice; `group` is the index of its group of all slices."""
     return group << m.interleave_shift | entry & ((<uint32_t>1 << m.interleave_shift) - 1)
@@ -47,8 +38,8 @@ cdef inline void l2_location(const MemorySystem* m, uint32_t entry, CacheLocatio
     """L2 slice and set of an entry."""
     cdef uint32_t unit = entry >> m.interleave_shift
     cdef uint32_t group = divide(m.n_slices, unit)
-    if unlikely(m.polynomial_hash):
-        cache_location.slice = polynomial_slice(m, unit, group)
+    if unlikely(m.rules.slices_of != NULL):
+        m.rules.slices_of(m.rules.slice_hash, &unit, 1, &cache_location.slice)
     else:
         cache_location.slice = swizzle(m.n_slices, unit, group)
     cache_location.set_offset = cache_set_offset(&m.l2, cache_location.slice, index_in_slice(m, entry, group))

@@ -37,6 +37,9 @@ typedef struct {            /* Granlund and Montgomery, "Division by invariant i
     int is_power;
 } LaneDivisor;
 
+/* Writes the slices of up to eight units of consecutive lines. */
+typedef void (*SlicesOp)(const void *state, const uint32_t *units, int n, uint32_t *slices);
+
 typedef struct {
     LaneDivisor slices, slices_per_channel, l1_sets, l2_sets;
     LaneDivisor pseudo_per_slice, row_stripes, banks_of_group, stripes;
@@ -47,6 +50,8 @@ typedef struct {
     uint32_t metadata_shift, metadata_sectors, metadata_entry;
     uint32_t interleave_shift;              /* log2 of the consecutive lines in one slice */
     int has_metadata;
+    SlicesOp slices_of;                     /* NULL: lanes_swizzle */
+    const void *slice_hash;                 /* its first argument */
 } LocationRules;
 
 static inline LaneDivisor lane_divisor(uint32_t by)
@@ -159,12 +164,24 @@ LANES void lanes_transpose(__m256i *x)
     }
 }
 
+/* Slices by the machine's own hash */
+LANES __m256i lanes_slices(const LocationRules *rules, __m256i unit)
+{
+    uint32_t units[8], slices[8];
+    _mm256_storeu_si256((__m256i *)units, unit);
+    rules->slices_of(rules->slice_hash, units, 8, slices);
+    return _mm256_loadu_si256((const __m256i *)slices);
+}
+
 /* Writes the locations of eight lines; `masks` are size_class << 8 | masks. */
 LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks, LineLocation *const *locations)
 {
     __m256i unit = lanes_interleave_unit(rules, entry), group = lanes_divide(unit, &rules->slices);
     __m256i local = lanes_index_in_slice(rules, entry, group), set, pseudo, slice, line, bank, x[8];
-    slice = lanes_swizzle(unit, group, &rules->slices);
+    if (__builtin_expect(rules->slices_of != 0, 0))
+        slice = lanes_slices(rules, unit);
+    else
+        slice = lanes_swizzle(unit, group, &rules->slices);
     x[0] = entry;
     x[1] = _mm256_or_si256(masks, _mm256_slli_epi32(slice, 11));
     set = lanes_swizzle(entry, lanes_divide(entry, &rules->l1_sets), &rules->l1_sets);

@@ -14,6 +14,7 @@ cdef extern from "address_map_simd.h" nogil:
         uint16_t metadata_bank              # likewise, of the metadata
         uint32_t metadata_set               # offset of the set in SectorCache.set_data
         uint32_t metadata_row               # row number
+    ctypedef void (*SlicesOp)(const void* state, const uint32_t* units, int n, uint32_t* slices) noexcept nogil   # n: up to 8
     ctypedef struct LaneDivisor:
         uint32_t by
     ctypedef struct LocationRules:
@@ -37,6 +38,8 @@ cdef extern from "address_map_simd.h" nogil:
         uint32_t metadata_entry
         uint32_t interleave_shift           # log2 of the consecutive lines in one slice
         bint has_metadata
+        SlicesOp slices_of                  # the slice hash's; NULL: `swizzle`
+        const void* slice_hash              # its first argument
     LaneDivisor lane_divisor(uint32_t by) noexcept
     void location_begin(LineLocation* location, uint64_t line) noexcept      # from size_class << 40 | entry << 8 | masks
     void locate_lines_simd(const LocationRules* rules, const uint64_t* lines, int n, LineLocation* locations) noexcept

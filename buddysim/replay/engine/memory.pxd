@@ -20,6 +20,7 @@ from buddysim.replay.engine.kinds cimport (
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation, LocationRules
+from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_transfer, port_try_reserve
 
 cdef extern from *:
@@ -196,10 +197,6 @@ cdef struct MemorySystem:
     Slice* slices                       # [slices]
     Divisor n_slices
     int interleave_shift                # log2 of the consecutive lines in one slice
-    bint polynomial_hash                # slices are chosen by `polynomial_slice`
-    int channel_bits                    # log2 of the channels; for `polynomial_slice`
-    int channel_slice_bits              # log2 of the slices per channel; for `polynomial_slice`
-    uint8_t[1024] remainders            # [byte 0 to 3 of a group number][value of the byte]; for `polynomial_slice`
     Divisor pseudo_per_slice            # pseudo-channels behind a slice
     SectorCache l2
     int max_dirty_sectors               # per set; 0: no limit
@@ -544,8 +541,8 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
 
 cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil
 cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil
-cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes, bint sized,
-                        bint has_metadata)
+cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
+                        SliceHashBase slice_hash, bint sized, bint has_metadata)
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept
 cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

@@ -87,8 +87,8 @@ cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replie
     return departure_ps
 
 
-cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes, bint sized,
-                        bint has_metadata):
+cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
+                        SliceHashBase slice_hash, bint sized, bint has_metadata):
     """Sets up an empty memory system; returns an object that must live as long as it.
 
     `n`, `allocations` and `entry_classes` are the arguments of `ReplayEngine`; the memory system points into the last one.
@@ -107,6 +107,8 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     m.link.read_ps = n["link_read_ps"]
     m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
     m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_max_payload_bytes"]
+    slice_hash.prepare(arena, m.n_slices.by, n["slices_per_channel"])
+    m.rules.slices_of, m.rules.slice_hash = slice_hash.slices_of, slice_hash.state
     addresses_init(m, l1, n, has_metadata and not m.perfect_metadata)
     return entry_classes, keep_alive
 
@@ -128,7 +130,6 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     partitions_init(m, n)
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.interleave_shift = n["interleave_shift"]
-    hash_init(m, n)
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
@@ -141,30 +142,6 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
     m.l2_classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.sets.by, m.l2.padded_ways)
     return 0
-
-
-cdef int hash_init(MemorySystem* m, dict n) except -1:
-    """Tabulates the remainders of `polynomial_slice`."""
-    cdef int byte, value
-    cdef int64_t group
-    m.polynomial_hash = n["slice_polynomial"] != 0
-    m.channel_slice_bits = (<int>n["slices_per_channel"]).bit_length() - 1
-    m.channel_bits = (<int>n["slices"]).bit_length() - 1 - m.channel_slice_bits
-    for byte in range(4):
-        for value in range(256):
-            group = <int64_t>value << 8 * byte
-            m.remainders[256 * byte + value] = polynomial_remainder(group, m.n_slices.by, n["slice_polynomial"])
-    return 0
-
-
-cdef uint8_t polynomial_remainder(int64_t group, int64_t slices, int64_t polynomial) noexcept:
-    """Remainder of the polynomial `group` x `slices` divided by `polynomial`, over GF(2); bit i is the coefficient of x^i."""
-    cdef int64_t remainder = group * slices
-    cdef int bit
-    for bit in range(46, -1, -1):
-        if polynomial and remainder >> bit >= slices:
-            remainder ^= polynomial << bit
-    return <uint8_t>remainder if polynomial else 0
 
 
 cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
@@ -201,7 +178,7 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
     rules.interleave_shift = m.interleave_shift
     rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
     rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
-    m.eight_at_a_time = has_eight_lane_lookup() and not m.polynomial_hash
+    m.eight_at_a_time = has_eight_lane_lookup()
 
 
 cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, int64_t t) noexcept nogil:

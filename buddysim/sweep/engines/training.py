@@ -41,7 +41,7 @@ AGAINST = None
 #: Parameters of `simulate_outcome` and `CostModel.load` that others of them stand for.
 WITHOUT_EFFECT = ("cost", "options", "keywords")
 #: Kinds of plug-ins that a training depends on.
-PLUGIN_KINDS = ("compressor", "training scheme", "network", "layer kind", "architecture")
+PLUGIN_KINDS = ("compressor", "training scheme", "network", "layer kind", "architecture", "recipe", "optimizer")
 
 _PROCESS_BYTES = 300 * 2**20
 

@@ -1,0 +1,5 @@
+from buddysim.replay.l2.slice_hash.base import SliceHashBase
+
+ORDER: int
+
+class SliceHash(SliceHashBase): ...
