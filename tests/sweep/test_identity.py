@@ -359,6 +359,12 @@ def test_a_record_that_is_read_says_its_own_name() -> None:
 
 def test_plugins_of_every_kind_that_an_engine_uses_count() -> None:
     counted = {kind for engine in (analysis, replay, training) for kind in engine.PLUGIN_KINDS}
-    without_effect = {"importer", "synthetic workload", "workload", "figure", "command"}  # they make files, or show results
+    without_effect = {
+        "importer",
+        "synthetic workload",
+        "workload",
+        "figure",
+        "command",
+    }  # they make files, or show results
     assert counted | without_effect == set(HOMES)
     assert not counted & without_effect

@@ -150,7 +150,8 @@ cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uin
                              int64_t earliest_act) noexcept nogil:
     """Opens `row` for a request that arrives at `t`; returns the time of its first column command.
 
-    The row is activated at `earliest_act` or later. A row that is scheduled to close after `t` is a row hit: it gets another column command after its activation (row-hit merging).
+    The row is activated at `earliest_act` or later. A row that is scheduled to close after `t` is a row hit: it gets another column
+    command after its activation (row-hit merging).
     """
     cdef DramTiming* timing = &dram.timing
     cdef int64_t act, i, after = 0

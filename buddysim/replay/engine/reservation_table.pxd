@@ -86,7 +86,8 @@ cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table,
     return slot
 
 
-cdef inline int64_t reserve_first_free(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
+cdef inline int64_t reserve_first_free(const SlotGrid* grid, ReservationTable* table, Horizon* horizon,
+                                       int64_t slot) noexcept nogil:
     """Reserves the first free slot, from `slot` on."""
     cdef int64_t first
     return reserve_slots(grid, table, horizon, slot, 1, 1, &first)

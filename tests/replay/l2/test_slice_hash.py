@@ -41,10 +41,10 @@ def test_each_hash_spreads_a_stride_of_the_slices(name: str) -> None:
 
 
 def test_a_name_that_is_none_is_refused_with_the_nearest() -> None:
-    with pytest.raises(BuddysimError, match="expected one of xor_fold, ipoly.*nearest: ipoly"):
+    with pytest.raises(BuddysimError, match=r"expected one of xor_fold, ipoly.*nearest: ipoly"):
         tiny_machine(l2__slice_hash="ipoli")
 
 
 def test_a_machine_that_does_not_fit_its_hash_is_refused() -> None:
-    with pytest.raises(BuddysimError, match="l2.slices: 12 with slice_hash ipoly: expected a power of two"):
+    with pytest.raises(BuddysimError, match=r"l2.slices: 12 with slice_hash ipoly: expected a power of two"):
         machine_with("ipoly", 12, 4)
