@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.training.cost.operators.host import PS_PER_US, HostConstants, LaunchQueue, host_ps
+from buddysim.training.cost.operators.host import MAX_LAUNCHES, PS_PER_US, HostConstants, LaunchQueue, host_ps
 from buddysim.training.networks.recorded.work import OperationWork
 
 US = PS_PER_US
@@ -32,3 +32,14 @@ def test_each_launcher_has_its_own_time() -> None:
         return host_ps(OperationWork(0, launcher=launcher, tensors=tensors), CONSTANTS) / US  # type: ignore[arg-type]
 
     assert [spent("forward"), spent("backward"), spent("compiled"), spent("optimizer", 5)] == [10, 6, 3, 20]
+
+
+def test_a_stream_holds_so_many_launches_and_the_host_waits_for_the_oldest() -> None:
+    """Kernels of 100 us, launched in 10 us each: the host is as many kernels ahead as the stream holds."""
+    queue = LaunchQueue(CONSTANTS)
+    for _ in range(MAX_LAUNCHES):
+        queue.launch(10 * US, 100 * US)
+    assert queue.host_ps == MAX_LAUNCHES * 10 * US
+    for _ in range(MAX_LAUNCHES):
+        queue.launch(10 * US, 100 * US)
+    assert queue.gpu_ps - queue.host_ps == MAX_LAUNCHES * 100 * US - 10 * US
