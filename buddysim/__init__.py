@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from buddysim.sweep.differences import diff
     from buddysim.trace import open_trace
     from buddysim.training import simulate as simulate_training
+    from buddysim.training.fitting.fit import fit
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "analyse",
     "compress",
     "diff",
+    "fit",
     "load_plugin",
     "open_trace",
     "plot",
@@ -52,6 +54,7 @@ _HOMES = {
     "load_plugin": "buddysim.base.plugins",
     "analyse": "buddysim.analyses",
     "Machine": "buddysim.machine",
+    "fit": "buddysim.training.fitting.fit",
     "SchemeResults": "buddysim.replay",
     "Profile": "buddysim.buddy",
     "ReplayResult": "buddysim.replay",

@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
 
 #: The commands by task, as the help screen of the program lists them.
 TASKS: Mapping[str, Sequence[str]] = {
-    "simulate": ("run", "train", "sweep"),
+    "simulate": ("run", "train", "fit", "sweep"),
     "prepare": ("capture", "import", "generate", "workloads", "profile", "verify", "info"),
     "look": ("results", "diff", "explain", "plot", "report", "analyse"),
     "machine and models": ("machines", "networks", "list", "calibrate", "validate", "traces", "recover"),

@@ -73,6 +73,11 @@ class LaunchQueue:
         return self._host_ps
 
     @property
+    def launch_ps(self) -> int:
+        """From a launch to the start of its kernel on an idle GPU."""
+        return self._launch_ps
+
+    @property
     def gpu_ps(self) -> int:
         """When the GPU has run all so far."""
         return self._gpu_ps

@@ -1,0 +1,112 @@
+"""The question that users ask: my model, this GPU, this much memory: what do I keep, recompute or offload?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
+from buddysim.training.fitting.block_space import BlockSpace
+from buddysim.training.fitting.choices import check_allowed
+from buddysim.training.fitting.fit_result import FitResult, make_result
+from buddysim.training.fitting.layer_space import LayerSpace
+from buddysim.training.fitting.search import PlanSearch
+from buddysim.training.networks.from_config import ConfigNetwork
+from buddysim.training.request import TrainingRequest
+
+if TYPE_CHECKING:
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.training.cost import CostModel
+    from buddysim.training.fitting.plan_space import PlanSpace
+    from buddysim.training.fitting.tried_plans import Progress
+    from buddysim.training.networks.graph import Network
+
+MAX_TRIES = 1 << 20
+MAX_SLOWDOWN = 1000.0
+
+
+@dataclass(frozen=True)
+class FitQuestion:
+    """What is requested.
+
+    Attributes
+    ----------
+    request : the iteration; its `memory_bytes` are the budget, and its scheme plays no part
+    slowdown : the largest part by which the fastest plan may take longer, where the least memory is requested; None:
+        the least time is
+    allow : names of what may change results, of `choices.LOSSY`
+    tries : plans that are simulated at most, next to single schemes and plans of one choice; None: 16 of a model's
+        configuration, 400 of another network
+    """
+
+    request: TrainingRequest
+    slowdown: float | None = None
+    allow: tuple[str, ...] = ()
+    tries: int | None = None
+
+    def __post_init__(self) -> None:
+        check_allowed(self.allow)
+        if self.slowdown is not None and not 0 <= self.slowdown <= MAX_SLOWDOWN:
+            raise BuddysimError(f"slowdown {self.slowdown:g}: expected 0 to {MAX_SLOWDOWN:g}")
+        if self.tries is not None and not 0 <= self.tries <= MAX_TRIES:
+            raise BuddysimError(f"tries {shortened(self.tries)}: expected 0 to {MAX_TRIES} plans")
+
+    def budget(self) -> int:
+        """Return the bytes of GPU memory."""
+        return self.request.options.memory_bytes or self.request.load_machine().memory_bytes
+
+    def answer(self, cost: CostModel | None = None, progress: Progress | None = None) -> FitResult:
+        """Search, and return the best plan."""
+        space = plan_space(self.request, self.allow, cost)
+        search = PlanSearch(space, self.budget(), slowdown=self.slowdown, limit=self.tries, progress=progress)
+        return make_result(space, search.run(), self.budget())
+
+
+def plan_space(request: TrainingRequest, allow: Sequence[str] = (), cost: CostModel | None = None) -> PlanSpace:
+    """Return the plans of a request: of a model of a configuration block by block, else part by part."""
+    request = request.resolved()
+    request = replace(request, machine=request.load_machine(), network=request.load_network())
+    network, cost = request.load_network(), cost or request.cost_model()
+    if isinstance(network, ConfigNetwork):
+        return BlockSpace(request, network, cost, allow)
+    return LayerSpace(request, network, cost, allow)
+
+
+def fit(
+    network: Network | str | os.PathLike[str],
+    machine: TrainingMachine | str | None = None,
+    memory_budget: int | None = None,
+    *,
+    batch: int | None = None,
+    slowdown: float | None = None,
+    allow: Sequence[str] = (),
+    tries: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> FitResult:
+    """Find what to keep, recompute, offload or compress, so that a training step fits into a GPU.
+
+    Parameters
+    ----------
+    network, machine, batch, options : as of `buddysim.training.simulate`
+    memory_budget : bytes of GPU memory; the machine's if not given
+    slowdown : find the least memory with which a step takes at most this part longer than the fastest plan; if not
+        given, the least time
+    allow : names of what may change results: ``compress-16``, ``compress-10``, ``compress-8``,
+        ``offload-optimizer-delayed``
+    tries : plans that are simulated at most, next to single schemes and plans of one choice; None: 16 of a model's
+        configuration, 400 of another network
+    progress : is called with the number of simulated plans, and the newest
+
+    Raises
+    ------
+    BuddysimError
+        a wrong value
+    """
+    request = TrainingRequest.of(
+        network=network, machine=machine, batch=batch, memory_bytes=memory_budget, **options
+    ).resolved()
+    return FitQuestion(request, slowdown, tuple(allow), tries).answer(progress=progress)

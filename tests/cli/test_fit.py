@@ -1,0 +1,67 @@
+"""``python -m buddysim fit``: screen, files, errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_train_config import run
+from tests.training.fitting.small_model import LARGER
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LARGER), encoding="utf-8")
+    return str(path)
+
+
+def test_screen_and_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan, answer = str(tmp_path / "plan.toml"), str(tmp_path / "answer.json")
+    code, out, err = run(
+        capsys, "fit", model, "--machine", "h100-sxm", "--batch", "8", "--sequence", "1024", "--recipe", "bf16",
+        "--memory-budget", "1000MiB", "-o", plan, "--json", answer, "--tries", "4",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "fits: GPU memory" in out
+    assert max(map(len, out.splitlines())) <= 80
+    written = json.loads(Path(answer).read_text(encoding="utf-8"))
+    assert written["bounds.time_ms"] <= written["time_ms"]
+    assert written["bounds.memory_bytes"] <= written["used_bytes"]
+    assert written["memory.peak_bytes"] < 1000 * 2**20
+    assert [row["choice"] for row in written["plan"]]
+    code, out, _ = run(
+        capsys, "train", model, "--machine", "h100-sxm", "--batch", "8", "--sequence", "1024", "--recipe", "bf16",
+        "--memory-budget", "1000MiB", "--scheme", "plan", "--plan", plan, "--json", "-",
+    )  # fmt: skip
+    again = json.loads(out)["plan"]
+    assert (again["time_ms"], again["memory.peak_bytes"]) == (written["time_ms"], written["memory.peak_bytes"])
+
+
+def test_another_network_is_planned_by_layers(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "fit", "alexnet", "--machine", "titan-x", "--memory-budget", "830MB", "--tries", "20")
+    assert (code, err) == (0, "")
+    assert "plan of 12 groups" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--memory-budget", "much"), "--memory-budget: "),
+        (("--memory-budget", "0B"), "expected more than nothing"),
+        (("--slowdown", "fast"), "--slowdown: 'fast': expected per cent, for example 10%"),
+        (("--slowdown", "-3"), "slowdown -0.03: expected 0 to 1000"),
+        (("--allow", "gist"), "allow 'gist': expected some of compress-16"),
+        (("--tries", "-1"), "tries -1: expected 0 to"),
+        (("--memory-budget", "100MiB"), "does not fit: "),
+    ],
+)
+def test_one_line_says_what_is_wrong(
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "fit", "alexnet", "--machine", "titan-x", *arguments)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert message in err

@@ -1,0 +1,117 @@
+"""`buddysim.fit` on a small model: its plan as a file, its laws, what it says where nothing fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.training.driver import simulate
+from buddysim.training.fitting.plan_space import SINGLE_SCHEMES
+from buddysim.training.request import TrainingRequest
+from tests.training.fitting.small_model import BUDGET, answer, small_model
+
+MIB = 2**20
+
+
+def test_the_answer_fits_and_is_between_bound_and_single_schemes() -> None:
+    result = answer()
+    assert result.fits
+    assert result.search.best.used_bytes <= BUDGET
+    assert result.search.bounds.time_ps is not None
+    assert result.search.bounds.time_ps <= result.outcome.time_ps
+    assert result.search.bounds.memory_bytes <= min(one.used_bytes for one in result.search.tried)
+    fitting = [one.time_ps for one in result.search.singles.values() if one.fits]
+    assert result.outcome.time_ps <= min(fitting)
+    assert not result.plain.counters["fits"]
+    assert set(result.search.singles) == set(SINGLE_SCHEMES)
+
+
+def test_train_reads_the_plan_and_says_the_same(tmp_path: Path) -> None:
+    result, path = answer(), tmp_path / "plan.toml"
+    path.write_text(result.plan_toml(), encoding="utf-8")
+    again = simulate(small_model(), 8, "h100-sxm", "plan", plan=str(path), memory_bytes=BUDGET)
+    assert again.counters == result.result.counters
+    assert result.result.outcome.network.options == again.outcome.network.options
+
+
+@pytest.mark.slow
+def test_enough_memory_needs_no_plan() -> None:
+    result = answer(4000 * MIB)
+    assert result.outcome.time_ps == result.plain.outcome.time_ps
+    assert result.excess is not None
+    assert result.excess < 1e-5
+    assert [row.choice for row in result.rows] in (["keep"], [])
+
+
+@pytest.mark.slow
+def test_the_same_question_has_the_same_answer() -> None:
+    first, again = answer(), buddysim.fit(small_model(), "h100-sxm", BUDGET, batch=8)
+    assert first.to_dict() == again.to_dict()
+
+
+@pytest.mark.slow
+def test_the_smallest_memory_within_a_slowdown() -> None:
+    fastest = answer(4000 * MIB).outcome.time_ps
+    result = answer(4000 * MIB, slowdown=0.1)
+    assert result.outcome.time_ps <= 1.1 * fastest
+    assert result.search.best.used_bytes < answer(4000 * MIB).search.best.used_bytes
+    more = answer(4000 * MIB, slowdown=0.5)
+    assert more.search.best.used_bytes <= result.search.best.used_bytes
+
+
+@pytest.mark.slow
+def test_lossy_choices_where_they_are_allowed_alone() -> None:
+    names = [choice.name for choice in answer().space.choices]
+    assert not any("compress" in name for name in names)
+    result = answer(allow=("compress-8",))
+    assert "compress to 8 bits" in [choice.name for choice in result.space.choices]
+    assert result.outcome.time_ps <= answer().outcome.time_ps
+    with pytest.raises(BuddysimError, match=r"allow 'compress-9': expected some of .* \(nearest: compress-8\)"):
+        answer(allow=("compress-9",))
+    with pytest.raises(BuddysimError, match="expected one number of bits"):
+        answer(allow=("compress-8", "compress-16"))
+
+
+@pytest.mark.slow
+def test_where_nothing_fits_the_answer_says_by_how_much() -> None:
+    result = answer(600 * MIB)
+    assert not result.fits
+    assert result.excess is None
+    short = result.search.best.shortfall_bytes
+    assert 0 < short == min(one.shortfall_bytes for one in result.search.tried)
+
+
+@pytest.mark.slow
+def test_an_interrupted_search_has_the_best_so_far() -> None:
+    def interrupt(count: int, one: object) -> None:
+        if count > 20:
+            raise KeyboardInterrupt
+
+    result = buddysim.fit(small_model(), "h100-sxm", BUDGET, batch=8, progress=interrupt)
+    assert result.search.stopped
+    assert result.fits
+    assert len(result.search.tried) == 21
+
+
+def test_the_front_has_no_plan_that_another_beats() -> None:
+    front = answer().front()
+    assert [one.time_ps for one in front] == sorted({one.time_ps for one in front})
+    assert [one.used_bytes for one in front] == sorted({one.used_bytes for one in front}, reverse=True)
+
+
+@pytest.mark.slow
+def test_a_larger_budget_a_faster_link_and_more_host_memory_never_make_it_slower() -> None:
+    times = [answer(budget * MIB).outcome.time_ps for budget in range(960, 1400, 40)]
+    assert times == sorted(times, reverse=True)
+    machine = TrainingRequest(small_model(), 8, "h100-sxm").load_machine()
+    for key, values in (("training.link", ("pcie3", "pcie4", "pcie5")),
+                        ("training.max_pinned_memory", ("1 MiB", "64 MiB", "64 GiB"))):  # fmt: skip
+        answers = [
+            buddysim.fit(small_model(), machine.with_overrides({key: value}, "--set"), BUDGET, batch=8)
+            for value in values
+        ]
+        spent = [one.outcome.time_ps for one in answers]
+        assert spent == sorted(spent, reverse=True), key
