@@ -27,7 +27,7 @@ help:
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest; workflows and issue forms by their schemas"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
-	@echo "make fuzz      files of every type from grammars, for an hour (make fuzz MINUTES=N; SANITIZED=1: that build)"
+	@echo "make fuzz      files of every type from grammars (MINUTES=N or INPUTS=N; SANITIZED=1: that build)"
 	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
 	@echo "make clean     remove everything that was built"
@@ -109,10 +109,10 @@ sanitize: develop
 	$(sanitized_environment) $(python) -m pytest -W error::pytest.PytestUnraisableExceptionWarning $(SANITIZE_ARGS)
 
 # What breaks the promise of docs/reference/untrusted-files.md is kept in out/fuzz. After `make sanitize`, SANITIZED=1 fuzzes that build.
-MINUTES ?= 60
+MINUTES ?= $(if $(INPUTS),,60)
 fuzz: develop
 	$(if $(SANITIZED),cd $(sanitized)/lib && $(subst $$PWD/$(sanitized),$(CURDIR)/$(sanitized),$(sanitized_environment))) \
-	    $(abspath $(python)) -m tests.fuzz --minutes $(MINUTES) --out $(CURDIR)/out/fuzz $(FUZZ_ARGS)
+	    $(abspath $(python)) -m tests.fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(INPUTS),--inputs $(INPUTS)) --out $(CURDIR)/out/fuzz $(FUZZ_ARGS)
 
 laws: develop
 	$(python) -m tests.laws $(LAWS)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.file_types import _printed
+from tests.fuzz import good_files
 from tests.fuzz.promise import keeps_its_promise
 from tests.trace.builders import write_small
 
@@ -67,7 +67,7 @@ def part_of_texts(folder: Path) -> None:
 
 
 def network_named_as_a_formula(folder: Path) -> None:
-    text = _printed("networks", "show", "alexnet", "--toml")
+    text = good_files.printed("networks", "show", "alexnet", "--toml")
     name = tomllib.loads(text)["name"]
     (folder / "x.toml").write_text(text.replace(f'"{name}"', '"$x^{$"', 1))
 

@@ -11,8 +11,8 @@ import pytest
 
 import buddysim.trace as bt
 from buddysim.formats.operator_graph import load_operators
+from tests.fuzz import good_files
 from tests.fuzz.case import write_files
-from tests.fuzz.file_types import _spool
 from tests.fuzz.promise import keeps_its_promise
 
 Change = Callable[[dict[str, Any]], object]
@@ -21,7 +21,7 @@ Change = Callable[[dict[str, Any]], object]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     part = tmp_path / "t.bin.incomplete"
-    write_files(part, _spool())
+    write_files(part, good_files.spool())
     return part
 
 

@@ -20,8 +20,8 @@ import zstandard
 import buddysim.trace as bt
 from buddysim.base.terminal import LONGEST_LINE
 from buddysim.cli import main
+from tests.fuzz import good_files
 from tests.fuzz.case import check, write_files
-from tests.fuzz.file_types import _bundle, _store_head, _stored, _timings
 from tests.fuzz.promise import keeps_its_promise
 from tests.replay.test_lazy_allocations import write_lazy_ranges
 from tests.trace.builders import write_small
@@ -147,7 +147,7 @@ def test_a_file_of_escapes_is_one_safe_line(name: str, tmp_path: Path, trace: Pa
 def _inputs_and_outputs(folder: Path, trace: Path) -> dict[str, tuple[list[str], Path, Path]]:
     """List commands with an input among their outputs: the command, the output, the input."""
     shutil.copy(trace, folder / "t.bin")
-    (folder / "t.csv").write_text(_timings())
+    (folder / "t.csv").write_text(good_files.timings())
     (folder / "net.toml").write_text(_toml("networks", "show", "alexnet", "--toml"))
     (folder / "machine.toml").write_text(_toml("machines", "p100-nvlink2", "--toml"))
     shutil.copytree(SAMPLE, folder / "sample")
@@ -299,7 +299,7 @@ def test_archives_whose_members_are_in_each_others_way(tmp_path: Path) -> None:
     "text", ['{"ev": "alloc", "launch": 0, "addr": 1e999, "size": 1e999}', "[" * 5000, "[]", "1", '{"ev": []}']
 )
 def test_bundles_with_wrong_lines(tmp_path: Path, text: str) -> None:
-    files = dict(_bundle())
+    files = dict(good_files.bundle())
     files["meta.jsonl"] += text.encode() + b"\n"
     assert check(tmp_path / "case", files, ("convert", "{}", "{}/out")) == 2
 
@@ -308,11 +308,11 @@ def test_bundles_with_wrong_lines(tmp_path: Path, text: str) -> None:
     "body", [b"", b"1", b"[" * 5000, b'{"name": ' + DIGITS.encode() + b"}", b'{"name": []}', b"{}"]
 )
 def test_a_stored_result_whose_checksum_is_right_and_row_is_none_is_left_out(tmp_path: Path, body: bytes) -> None:
-    name, _, _ = _stored()
+    name, _, _ = good_files.stored()
     packed = zstandard.ZstdCompressor().compress(body + b"\n" + body + b"\n")
     head = f"buddysim-result 1 {hashlib.sha256(packed).hexdigest()} {len(packed)}\n"
     for content in (head.encode() + packed, b"buddysim-result 1 00 5\nabcde"):
-        write_files(tmp_path / "case", {f"store/{name}": content, "store/STORE": _store_head()})
+        write_files(tmp_path / "case", {f"store/{name}": content, "store/STORE": good_files.store_head()})
         for more in ((), ("--compact",), ("--prune",), ("-o", f"{tmp_path}/out.csv")):
             assert keeps_its_promise(["results", "--store", f"{tmp_path}/case/store", *more])[0] in (0, 2)
 

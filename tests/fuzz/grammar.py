@@ -11,6 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.fuzz.near import near_tree
+
 #: The largest seed of changes of bytes.
 _SEEDS = 2**32 - 1
 
@@ -78,6 +80,21 @@ def _change(draw: st.DrawFn, tree: Any) -> Any:
     return tree
 
 
+def seeds() -> st.SearchStrategy[int]:
+    """Generate seeds of changes that hypothesis does not shrink."""
+    return st.integers(0, _SEEDS)
+
+
+def near_or_changed(tree: Any, max_changes: int = 4) -> st.SearchStrategy[Any]:
+    """Generate a tree that is changed near what it was, or with unexpected values, or both."""
+
+    def change(seed: int) -> st.SearchStrategy[Any]:
+        near = near_tree(tree, random.Random(seed))
+        return st.just(near) if seed % 4 else changed_tree(near, 1)
+
+    return seeds().flatmap(change) | changed_tree(tree, max_changes)
+
+
 def json_of(tree: Any) -> bytes:
     """Format a tree as JSON, `Raw` values verbatim."""
     return _text_of(tree, "{%s}", "%s: %s").encode("utf-8", "surrogatepass")
@@ -129,7 +146,7 @@ def changed_text(draw: st.DrawFn, text: str, max_changes: int = 4) -> bytes:
 @st.composite
 def changed_bytes(draw: st.DrawFn, data: bytes, change: Callable[[random.Random, bytes], bytes]) -> bytes:
     """Generate bytes that `change` has changed, with a random seed."""
-    return change(random.Random(draw(st.integers(0, _SEEDS))), data)
+    return change(random.Random(draw(seeds())), data)
 
 
 def mostly(usual: st.SearchStrategy[bytes], other: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:

@@ -46,8 +46,7 @@ def keeps_its_promise(arguments: Sequence[str], err: io.StringIO | None = None) 
     tuple of the exit code and the standard output
     """
     out, err = io.StringIO(), io.StringIO() if err is None else err
-    before = peak_rss_bytes()
-    with _ends(), _warnings_shown(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with limited(), _warnings_shown(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             code = _convert(*arguments[1:]) if arguments[0] == "convert" else main(arguments)
         except SystemExit as left:
@@ -63,9 +62,17 @@ def keeps_its_promise(arguments: Sequence[str], err: io.StringIO | None = None) 
     assert len(errors) == (code == 2), f"exit code {code} with {len(errors)} errors: {messages[:1000]}"
     for line in out.getvalue().splitlines():
         assert line.isprintable() or not set(line) & set("\x1b\x07\x08\x7f\u202e\u202d"), f"output: {line[:200]!r}"
+    return code, out.getvalue()
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Limit processor time and memory; AssertionError where one is exceeded."""
+    before = peak_rss_bytes()
+    with _ends():
+        yield
     grown = peak_rss_bytes() - before
     assert grown <= MAX_BYTES, f"took {grown >> 20} MiB"
-    return code, out.getvalue()
 
 
 def _convert(bundle: str, output: str) -> int:

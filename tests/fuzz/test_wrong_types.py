@@ -1,48 +1,57 @@
-"""A field of a wrong type is one line: every field of the files that people write, in turn."""
+"""A wrong type in any field of any schema is one line: the field, what was expected, what is there."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fuzz import file_types
-from tests.fuzz.case import check
-from tests.fuzz.file_types import TYPES
-from tests.fuzz.grammar import toml_of
-from tests.fuzz.wrong_types import VALUES, with_wrong_types
+from buddysim.base.errors import BuddysimError
+from tests.fuzz.schemas import TypedFile, typed_files
+from tests.fuzz.wrong_types import ANY, VALUES, fields_of, right_values, with_value, wrong_values
 
-TREES: dict[str, Callable[[], Any]] = {
-    "study": file_types._study,
-    "jobs": lambda: file_types._JOBS,
-    "densities": lambda: file_types._DENSITIES,
-    "network": file_types._network,
-    "plan": file_types._plan,
-    "targets": file_types._targets,
-}
-CASES = 40
+FILES = typed_files()
 
 
-def test_every_field_gets_every_value() -> None:
-    tree = {"a": 1, "b": [{"c": 2}, {"c": 3}]}
-    changed = list(with_wrong_types(tree))
-    assert len(changed) == 4 * len(VALUES)  # a, b, the first of b, its c
-    assert tree == {"a": 1, "b": [{"c": 2}, {"c": 3}]}
+def test_fields_come_from_the_schema() -> None:
+    inner = {"type": "object", "properties": {"c": {"type": "integer", "minimum": 1}}, "required": ["c"]}
+    a, b = {"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": "array", "items": inner}
+    schema = {"type": "object", "properties": {"a": a, "b": b}}
+    fields = dict(fields_of(schema))
+    assert list(fields) == [("a",), ("b",), ("b", 0), ("b", 0, "c")]
+    assert wrong_values(fields["a",]) == [value for value in VALUES if value is not None and not isinstance(value, str)]
+    assert wrong_values(fields["b", 0, "c"])[-1] == 0
+    assert right_values(fields["b", 0, "c"]) == [1]
+    assert with_value(schema, {}, ("b", 0, "c"), "x") == {"b": [{"c": "x"}]}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TREES)
-def test_a_wrong_type_is_one_line(name: str, tmp_path: Path) -> None:
-    if name in ("study", "jobs") and find_spec("dask_jobqueue") is None:
-        pytest.skip("needs pip install 'buddysim[sweep]'")
-    (kind,) = (kind for kind in TYPES if kind.name == name)
-    cases = list(with_wrong_types(TREES[name]()))
-    codes = set()
-    for number, case in enumerate(random.Random(1).sample(cases, min(CASES, len(cases)))):
-        command = kind.commands[number % len(kind.commands)]
-        codes.add(check(tmp_path / "case", {"x.toml": toml_of(case)}, command))
-    assert 2 in codes
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.replace(" ", "-"))
+def test_a_wrong_type_is_one_line(file: TypedFile) -> None:
+    file.check(file.good)
+    for path, schemas in fields_of(file.json_schema):
+        for value in wrong_values(schemas):
+            line = refusal(file, with_value(file.json_schema, file.good, path, value))
+            if value is None and file.null_is_missing:
+                continue
+            assert line.startswith("FILE: "), (path, value, line)
+            assert line.isprintable(), (path, value, line)
+            names = [part for part in path if isinstance(part, str) and part != ANY]
+            assert any(name in line for name in names) or not names, (path, value, line)
+            assert "expected" in line, (path, value, line)
+
+
+def refusal(file: TypedFile, content: Any) -> str:
+    """Return the line that refuses a content; empty if it is accepted."""
+    try:
+        file.check(content)
+    except BuddysimError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name.replace(" ", "-"))
+def test_values_at_the_bounds_are_accepted_or_refused_for_a_reason(file: TypedFile) -> None:
+    for path, schemas in fields_of(file.json_schema):
+        for value in right_values(schemas):
+            line = refusal(file, with_value(file.json_schema, file.good, path, value))
+            assert not line or line.startswith("FILE: "), (path, value)

@@ -9,11 +9,11 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.training.cost import ConvAlgorithm
 from buddysim.training.iteration.allocators import POOL, Allocator, LiveSetCounter, StaticGroups
-from buddysim.training.iteration.plan import PREFETCHES, Plan
+from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
 from buddysim.training.networks.graph import Network
 from buddysim.training.plans.recorded_rules import optimizer_of, optimizer_table, weights_of, weights_table
-from buddysim.training.plans.table import PlanTable
+from buddysim.training.plans.schema import DecisionFields, LayerPlanFields, OffloadFields, refuse_others, wrong
 
 #: By their names in files.
 ALLOCATORS: dict[str, Allocator] = {
@@ -23,8 +23,6 @@ ALLOCATORS: dict[str, Allocator] = {
     "groups-of-others": StaticGroups(stashed_in_groups=False),
 }
 _STORED = ("keep", "offload", "compress", "compress and offload")
-_READ = ("x", "y", "dy", "mask", "saved")
-_PASSES = ("forward", "backward_data", "backward_filter")
 _STEPS = ("forward", "backward", "backward_data", "backward_filter")
 
 
@@ -92,46 +90,47 @@ def _layer_table(plan: Plan, index: int, name: str) -> dict[str, Any]:
 # Reading
 
 
-def layer_plan(table: PlanTable, network: Network, scheme: str) -> Plan:
+def layer_plan(plan: DecisionFields, network: Network, scheme: str, where: str = "") -> Plan:
     """Return the plan that a file's tables describe.
+
+    Parameters
+    ----------
+    where : what names of fields in errors begin with
 
     Raises
     ------
     BuddysimError
-        a wrong value, or a layer that the network doesn't have
+        a layer that the network doesn't have, or a value that doesn't fit it
     """
     index_of = {layer.name: layer.index for layer in network.layers}
-    prefetch, overlap = table.name("prefetch", "vdnn", PREFETCHES), table.switch("overlap", True)
-    layerwise, unlimited = table.switch("layerwise", True), table.switch("unlimited", False)
-    allocator = ALLOCATORS[table.name("allocator", "pool", ALLOCATORS)]
-    ratio, factor = table.number("memory_ratio", 1.0, 0.01, 100), table.number("time_factor", 1.0, 0.01, 1000)
-    segments = _segments(table, network)
+
+    def index(name: str, field: str) -> int:
+        if name not in index_of:
+            raise wrong(f"{where}{field}", name, "a layer of the network")
+        return index_of[name]
+
     in_place = None
-    if table.has("in_place"):
-        in_place = frozenset(_index(table, "in_place", name, index_of) for name in table.texts("in_place"))
-    else:
-        table.texts("in_place")
-    optimizer, weights = optimizer_of(table.table("optimizer")), weights_of(table.table("weights"))
+    if plan.in_place is not None:
+        in_place = frozenset(index(name, f"in_place[{number}]") for number, name in enumerate(plan.in_place))
     decisions = _Decisions()
-    for row in table.tables("layer"):
-        name = row.name("name", None)
-        index = _index(row, "name", name, index_of)
-        if index in decisions.seen:
-            raise row.problem("name", name, "each layer once")
-        decisions.add(index, row, len(network.layers))
-        row.end()
-    below = table.table("footprint_baseline")
-    baseline = None if below is None else layer_plan(below, network, f"{scheme} baseline")
+    for number, row in enumerate(plan.layer):
+        at = index(row.name, f"layer[{number}].name")
+        if at in decisions.seen:
+            raise wrong(f"{where}layer[{number}].name", row.name, "each layer once")
+        decisions.add(at, row, len(network.layers), f"{where}layer[{number}]")
+    baseline, below = None, plan.footprint_baseline
     if below is not None:
-        below.end()
-    if not layerwise and decisions.stash:
+        baseline = layer_plan(below, network, f"{scheme} baseline", f"{where}footprint_baseline.")
+    if not plan.layerwise and decisions.stash:
         raise BuddysimError("layerwise: false next to feature maps that are stored otherwise: expected true")
     return Plan(
-        scheme, decisions.algorithms, decisions.stash, prefetch, overlap, layerwise,  # type: ignore[arg-type]
-        unlimited=unlimited, allocator=allocator, in_place=in_place, separate_backward=frozenset(decisions.separate),
-        segments=segments, backward_reads=decisions.reads, saved_bytes=decisions.saved_bytes,
-        step_ps=decisions.step_ps, offload_saved_tensors=decisions.copied, host_optimizer=optimizer,
-        host_weights=weights, memory_ratio=ratio, time_factor=factor, footprint_baseline=baseline,
+        scheme, decisions.algorithms, decisions.stash, plan.prefetch, plan.overlap, plan.layerwise,
+        unlimited=plan.unlimited, allocator=ALLOCATORS[plan.allocator], in_place=in_place,
+        separate_backward=frozenset(decisions.separate), segments=_segments(plan, network, where),
+        backward_reads=decisions.reads, saved_bytes=decisions.saved_bytes, step_ps=decisions.step_ps,
+        offload_saved_tensors=decisions.copied, host_optimizer=optimizer_of(plan.optimizer),
+        host_weights=weights_of(plan.weights), memory_ratio=plan.memory_ratio, time_factor=plan.time_factor,
+        footprint_baseline=baseline,
     )  # fmt: skip
 
 
@@ -148,104 +147,58 @@ class _Decisions:
         self.step_ps: dict[tuple[int, str], int] = {}
         self.copied: dict[int, tuple[tuple[str, int], ...]] = {}
 
-    def add(self, index: int, row: PlanTable, layers: int) -> None:
+    def add(self, index: int, row: LayerPlanFields, layers: int, where: str) -> None:
         """Add those of one layer."""
         self.seen.add(index)
-        if row.switch("separate_backward", False):
+        if row.separate_backward:
             self.separate.add(index)
-        if row.has("backward_reads"):
-            reads = row.texts("backward_reads")
-            if not set(reads) <= set(_READ):
-                raise row.problem("backward_reads", list(reads), f"some of {', '.join(_READ)}")
-            self.reads[index] = frozenset(reads)
-        if row.has("saved_bytes"):
-            self.saved_bytes[index] = row.whole("saved_bytes", None)
-        if copied := row.values("copied"):
-            self.copied[index] = tuple(_copied(row, one) for one in copied)
-        steps = row.table("step_ps")
-        if steps is not None:
-            self.step_ps |= {(index, pass_): steps.whole(pass_, None) for pass_ in _STEPS if steps.has(pass_)}
-            steps.known += _STEPS
-            steps.end()
-        stored = row.name("feature_map", "keep", _STORED)
-        if stored != "keep":
-            self.stash[index] = _stash(row, stored, layers)
-        algorithms = row.table("algorithms")
-        if algorithms is not None:
-            read = {pass_: _algorithm(algorithms, pass_) for pass_ in _PASSES if algorithms.has(pass_)}
-            algorithms.known += _PASSES
-            algorithms.end()
-            missing = [pass_ for pass_ in _PASSES if pass_ not in read]
-            if missing:
-                raise row.problem("algorithms", list(read), f"{', '.join(missing)} too")
-            self.algorithms[index] = read
+        if row.backward_reads is not None:
+            self.reads[index] = frozenset(row.backward_reads)
+        if row.saved_bytes is not None:
+            self.saved_bytes[index] = row.saved_bytes
+        if row.copied:
+            self.copied[index] = tuple(row.copied)
+        if row.step_ps is not None:
+            self.step_ps |= {(index, pass_): time for pass_, time in row.step_ps if time is not None}
+        stash = _stash(row, layers, where)
+        if stash is not None:
+            self.stash[index] = stash
+        if row.algorithms is not None:
+            self.algorithms[index] = {pass_: ConvAlgorithm(**dict(one)) for pass_, one in row.algorithms}
 
 
-def _index(table: PlanTable, key: str, name: str, index_of: Mapping[str, int]) -> int:
-    if name not in index_of:
-        raise table.problem(key, name, "a layer of the network")
-    return index_of[name]
+def _segments(plan: DecisionFields, network: Network, where: str) -> tuple[tuple[int, int], ...]:
+    before = 0
+    for number, (first, last) in enumerate(plan.segments):
+        if not before < first <= last < len(network.layers):
+            expected = "first and last layer of parts one after the other, as numbers"
+            raise wrong(f"{where}segments[{number}]", [first, last], expected)
+        before = last
+    return tuple(plan.segments)
 
 
-def _segments(table: PlanTable, network: Network) -> tuple[tuple[int, int], ...]:
-    segments: list[tuple[int, int]] = []
-    for one in table.values("segments"):
-        is_pair = isinstance(one, list) and len(one) == 2 and all(type(number) is int for number in one)
-        if not is_pair or not (segments[-1][1] if segments else 0) < one[0] <= one[1] < len(network.layers):
-            raise table.problem("segments", one, "first and last layer of parts one after the other, as numbers")
-        segments.append((one[0], one[1]))
-    return tuple(segments)
-
-
-def _copied(row: PlanTable, one: Any) -> tuple[str, int]:
-    names = ("feature_map", "state", "weights")
-    is_pair = isinstance(one, list) and len(one) == 2 and one[0] in names and type(one[1]) is int
-    if not is_pair or not 0 < one[1] < 2**62:
-        raise row.problem("copied", one, f"a name ({', '.join(names)}) and bytes")
-    return one[0], one[1]
-
-
-def _stash(row: PlanTable, stored: str, layers: int) -> Stash:
+def _stash(row: LayerPlanFields, layers: int, where: str) -> Stash | None:
+    stored, because = row.feature_map, f"feature_map = {row.feature_map}"
+    if stored == "keep":
+        refuse_others(row, where, {"decode_before_use"}, because)
     encoding, offload = None, None
-    decoded = row.switch("decode_before_use", True)
-    if "compress" in stored:
-        encoded = row.table("encoding")
-        if encoded is None:
-            raise row.problem("feature_map", stored, "a table encoding with byte_count, encode_ps and decode_ps")
-        encoding = _encoding(encoded)
-    if "offload" in stored:
-        moved = row.table("offload")
-        offload = Offload() if moved is None else _offload(moved, layers)
-    return Stash(encoding, decoded, offload)
+    if "compress" not in stored:
+        refuse_others(row, where, {"encoding"}, because)
+    elif row.encoding is None:
+        raise wrong(f"{where}.feature_map", stored, "a table encoding with byte_count, encode_ps and decode_ps")
+    else:
+        encoding = Encoding(**dict(row.encoding))
+    if "offload" not in stored:
+        refuse_others(row, where, {"offload"}, because)
+    else:
+        offload = _offload(row.offload or OffloadFields(), layers, f"{where}.offload")
+    return None if stored == "keep" else Stash(encoding, row.decode_before_use, offload)
 
 
-def _encoding(table: PlanTable) -> Encoding:
-    read = Encoding(table.whole("byte_count", None, 1), table.whole("encode_ps", None), table.whole("decode_ps", None))
-    table.end()
-    return read
-
-
-def _offload(table: PlanTable, layers: int) -> Offload:
-    def whole(key: str, most: int) -> int | None:
-        if not table.has(key):
-            table.known.append(key)
-            return None
-        return table.whole(key, None, 0, most)
-
-    host = table.table("host_encoding")
-    largest = 2**62
-    read = Offload(
-        whole("link_bytes", largest), whole("offload_ps", largest), whole("prefetch_ps", largest),
-        whole("offload_deadline", layers - 1), whole("prefetch_launch", layers - 1),
-        None if host is None else _encoding(host), whole("host_encoding_deadline", layers - 1),
-    )  # fmt: skip
-    table.end()
-    return read
-
-
-def _algorithm(table: PlanTable, pass_: str) -> ConvAlgorithm:
-    one = table.table(pass_)
-    assert one is not None
-    read = ConvAlgorithm(one.name("name", None), one.whole("workspace_bytes", None), one.whole("time_ps", None))
-    one.end()
-    return read
+def _offload(fields: OffloadFields, layers: int, where: str) -> Offload:
+    for name in ("offload_deadline", "prefetch_launch", "host_encoding_deadline"):
+        layer = getattr(fields, name)
+        if layer is not None and layer >= layers:
+            raise wrong(f"{where}.{name}", layer, f"a layer from 0 to {layers - 1}")
+    host = fields.host_encoding
+    return Offload(**{**dict(fields), "host_encoding": None if host is None else Encoding(**dict(host))})

@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.schema import checked
 from buddysim.base.textfile import parse_toml, read_text, toml_text
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.plans import layer_decisions, recorded_rules
-from buddysim.training.plans.table import PlanTable
+from buddysim.training.plans.schema import DecisionFields, PlanFields, RecordedPlanFields
 
 MAX_FILE_BYTES = 2**24
 
@@ -57,23 +58,19 @@ def read_plan(path: str | os.PathLike[str], network: Network, scheme: str) -> Pl
 
 def parse_plan(text: str, network: Network, scheme: str) -> Plan:
     """Return the plan of a file's text."""
-    table = PlanTable(parse_toml(text))
-    about = table.name("scheme", "plan")
-    table.name("network", network.name)
-    nothing = table.name("nothing_to_do", "") if table.has("nothing_to_do") else ""
-    table.known.append("nothing_to_do")
-    if not table.switch("recorded", False):
-        plan = layer_decisions.layer_plan(table, network, scheme)
+    content = parse_toml(text)
+    if content.get("recorded") is not True:
+        fields: PlanFields = (decided := checked(DecisionFields, content))
+        plan = layer_decisions.layer_plan(decided, network, scheme)
     else:
+        fields = (recorded := checked(RecordedPlanFields, content))
         if not isinstance(network, RecordedNetwork):
             raise BuddysimError(f"recorded: {network.name} isn't recorded: expected a model's configuration")
-        rules = recorded_rules.rules_of(table, network.blocks)
+        rules = recorded_rules.rules_of(recorded, network.blocks)
         saving = rules if rules != type(rules)() else None
         if saving is not None and network.record_with is None:
             raise BuddysimError(f"recorded: {network.name} can't be recorded again: expected a model's configuration")
         plan = Plan(
-            scheme, {}, as_recorded=True, saving=saving, unlimited=table.switch("unlimited", False),
-            allocator=LiveSetCounter(),
+            scheme, {}, as_recorded=True, saving=saving, unlimited=fields.unlimited, allocator=LiveSetCounter()
         )  # fmt: skip
-    table.end()
-    return replace(plan, notes=(f"as {about} decided",), nothing_to_do=nothing)
+    return replace(plan, notes=(f"as {fields.scheme} decided",), nothing_to_do=fields.nothing_to_do)

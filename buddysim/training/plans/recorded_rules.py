@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.autograd.compressed import CODE_BYTES
 from buddysim.training.autograd.offload import OffloadSettings
-from buddysim.training.host.optimizer_offload import DEVICES, LIBRARIES, HostDevice, Library, OptimizerOffload
+from buddysim.training.host.optimizer_offload import OptimizerOffload
 from buddysim.training.host.weights_offload import WeightsOffload
-from buddysim.training.plans.table import PlanTable
+from buddysim.training.plans.schema import (
+    BlockFields,
+    CompressionFields,
+    CopiesFields,
+    OptimizerFields,
+    RecordedPlanFields,
+    WeightsFields,
+    refuse_others,
+    wrong,
+)
 from buddysim.training.saving.block_range import BlockRange
 from buddysim.training.saving.checkpoint_rule import CheckpointRule, StoredOperators
 from buddysim.training.saving.compression_rule import CompressionRule
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
 
-SAVED = ("keep", "recompute", "offload", "compress")
 _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
-MAX_COUNT = 1 << 20
 
 
 # Writing
@@ -92,70 +98,67 @@ def _ranged(saved: str, one: BlockRange, blocks: int) -> dict[str, Any]:
 # Reading
 
 
-def rules_of(table: PlanTable, blocks: int) -> SavingRules:
+def rules_of(plan: RecordedPlanFields, blocks: int) -> SavingRules:
     """Return the rules that a file's tables describe.
 
     Raises
     ------
     BuddysimError
-        a wrong value, blocks that the model doesn't have, or that are computed again twice
+        blocks that the model doesn't have, or that are computed again twice
     """
     checkpoints: list[CheckpointRule] = []
     ranges: dict[str, list[BlockRange]] = {"offload": [], "compress": []}
-    for row in table.tables("blocks"):
-        first, last = _range_of(row, blocks)
-        saved = row.name("saved", None, SAVED)
-        if saved == "recompute":
-            checkpoints.append(_checkpoint(row, first, last))
-        elif saved != "keep":
-            ranges[saved].append(BlockRange(first, last, row.texts("modules")))
-        row.end()
+    for number, row in enumerate(plan.blocks):
+        where, because = f"blocks[{number}]", f"saved = {row.saved}"
+        first, last = _range_of(row.range, where, blocks)
+        if row.saved == "recompute":
+            refuse_others(row, where, {"modules"}, because)
+            checkpoints.append(_checkpoint(row, where, first, last))
+            continue
+        refuse_others(row, where, {"together", "stored", "every_second_product", "early_stop"}, because)
+        if row.saved == "keep":
+            refuse_others(row, where, {"modules"}, because)
+        else:
+            ranges[row.saved].append(BlockRange(first, last, tuple(row.modules)))
     _refuse_overlaps(checkpoints)
     return SavingRules(
         tuple(checkpoints),
-        _offload(table.table("copies"), ranges["offload"]),
-        _compression(table.table("compression"), ranges["compress"]),
-        optimizer_of(table.table("optimizer")),
-        weights_of(table.table("weights")),
+        _offload(plan.copies, ranges["offload"]),
+        _compression(plan.compression, ranges["compress"]),
+        optimizer_of(plan.optimizer),
+        weights_of(plan.weights),
     )
 
 
-def optimizer_of(table: PlanTable | None) -> OptimizerOffload | None:
+def optimizer_of(fields: OptimizerFields | None) -> OptimizerOffload | None:
     """Return how the host updates the weights."""
-    if table is None:
+    if fields is None:
         return None
-    device: HostDevice = table.name("device", "host", DEVICES)  # type: ignore[assignment]
-    order: Library = table.name("order", "torchao", LIBRARIES)  # type: ignore[assignment]
-    rule = OptimizerOffload(order, table.switch("keep_gradients", False), table.switch("delayed", False), device)
-    table.end()
-    return rule
+    return OptimizerOffload(fields.order, fields.keep_gradients, fields.delayed, fields.device)
 
 
-def weights_of(table: PlanTable | None) -> WeightsOffload | None:
+def weights_of(fields: WeightsFields | None) -> WeightsOffload | None:
     """Return how weights are fetched from the host."""
-    if table is None:
-        return None
-    device: HostDevice = table.name("device", "host", DEVICES)  # type: ignore[assignment]
-    rule = WeightsOffload(table.whole("ahead", 1, 0, MAX_COUNT), device)
-    table.end()
-    return rule
+    return None if fields is None else WeightsOffload(fields.ahead, fields.device)
 
 
-def _range_of(row: PlanTable, blocks: int) -> tuple[int, int]:
-    text = row.name("range", None)
+def _range_of(text: str, where: str, blocks: int) -> tuple[int, int]:
     matched = _RANGE.fullmatch(text)
     first = int(matched[1]) if matched else 0
     last = int(matched[2] or matched[1]) if matched else -1
     if not first <= last < blocks:
-        raise row.problem("range", text, f"two numbers of blocks from 0 to {blocks - 1}, for example 0-{blocks - 1}")
+        expected = f"two numbers of blocks from 0 to {blocks - 1}, for example 0-{blocks - 1}"
+        raise wrong(f"{where}.range", text, expected)
     return first, last
 
 
-def _checkpoint(row: PlanTable, first: int, last: int) -> CheckpointRule:
+def _checkpoint(row: BlockFields, where: str, first: int, last: int) -> CheckpointRule:
     stored = None
-    if row.has("stored"):
-        stored = StoredOperators(row.texts("stored"), row.switch("every_second_product", False))
-    return CheckpointRule(first, last, row.whole("together", 1, 1, MAX_COUNT), stored, row.switch("early_stop", True))
+    if row.stored is not None:
+        stored = StoredOperators(tuple(row.stored), row.every_second_product)
+    else:
+        refuse_others(row, where, {"every_second_product"}, "no stored")
+    return CheckpointRule(first, last, row.together, stored, row.early_stop)
 
 
 def _refuse_overlaps(checkpoints: Sequence[CheckpointRule]) -> None:
@@ -167,40 +170,24 @@ def _refuse_overlaps(checkpoints: Sequence[CheckpointRule]) -> None:
             seen[number] = number
 
 
-def _offload(table: PlanTable | None, ranges: Sequence[BlockRange]) -> OffloadRule | None:
-    if table is None:
+def _offload(fields: CopiesFields | None, ranges: Sequence[BlockRange]) -> OffloadRule | None:
+    if fields is None:
         return OffloadRule(ranges=tuple(ranges)) if ranges else None
-    settings = OffloadSettings(
-        table.whole("streams", 1, 0, 2), table.whole("stash", 5, 1, MAX_COUNT), table.whole("min_bytes", 1024),
-        table.switch("blocking", False),
-    )  # fmt: skip
-    of = table.name("of", "blocks", ("blocks", "model", "all"))
-    table.end()
-    if of != "blocks" and ranges:
-        raise BuddysimError(f"copies: of: {of} next to blocks that are offloaded: expected one of them")
-    if of == "blocks" and not ranges:
+    settings = OffloadSettings(fields.streams, fields.stash, fields.min_bytes, fields.blocking)
+    if fields.of != "blocks" and ranges:
+        raise BuddysimError(f"copies.of: {fields.of} next to blocks that are offloaded: expected one of them")
+    if fields.of == "blocks" and not ranges:
         raise BuddysimError('copies: no block is offloaded: expected blocks with saved = "offload", or of = "model"')
-    return OffloadRule(settings, tuple(ranges), of == "all")
+    return OffloadRule(settings, tuple(ranges), fields.of == "all")
 
 
-def _compression(table: PlanTable | None, ranges: Sequence[BlockRange]) -> CompressionRule | None:
-    if table is None:
+def _compression(fields: CompressionFields | None, ranges: Sequence[BlockRange]) -> CompressionRule | None:
+    if fields is None:
         return CompressionRule(ranges=tuple(ranges)) if ranges else None
-    bits = table.whole("bits", 8)
-    if bits not in CODE_BYTES:
-        raise table.problem("bits", bits, f"one of {', '.join(map(str, CODE_BYTES))}")
-    of = table.name("of", "blocks", ("blocks", "model"))
-    table.end()
-    if of == "model" and ranges:
-        raise BuddysimError("compression: of: model next to blocks that are compressed: expected one of them")
-    if of == "blocks" and not ranges:
+    if fields.of == "model" and ranges:
+        raise BuddysimError("compression.of: model next to blocks that are compressed: expected one of them")
+    if fields.of == "blocks" and not ranges:
         raise BuddysimError(
             'compression: no block is compressed: expected blocks with saved = "compress", or of = "model"'
         )
-    return CompressionRule(bits, tuple(ranges))
-
-
-def is_lossy(rules: Mapping[str, Any]) -> bool:
-    """Whether a file's tables change results."""
-    optimizer = rules.get("optimizer")
-    return "compression" in rules or (isinstance(optimizer, Mapping) and optimizer.get("delayed") is True)
+    return CompressionRule(fields.bits, tuple(ranges))

@@ -182,24 +182,24 @@ def test_any_decisions_about_layers_read_back(data: st.DataObject):
 
 
 BAD = {
-    'recorded = true\n[[blocks]]\nrange = "0-9"\nsaved = "keep"': "blocks 1: range: '0-9': expected two numbers",
-    'recorded = true\n[[blocks]]\nrange = "2-1"\nsaved = "keep"': "blocks 1: range: '2-1': expected two numbers",
-    'recorded = true\n[[blocks]]\nrange = "0"\nsaved = "drop"': "blocks 1: saved: 'drop': expected one of keep",
-    'recorded = true\n[[blocks]]\nrange = "0"\nsaved = "keep"\nx = 1': "blocks 1: 'x': unknown",
-    'recorded = true\n[[blocks]]\nsaved = "keep"': "blocks 1: range: this key is missing",
+    'recorded = true\n[[blocks]]\nrange = "0-9"\nsaved = "keep"': "blocks[0].range: expected two numbers",
+    'recorded = true\n[[blocks]]\nrange = "2-1"\nsaved = "keep"': "blocks[0].range: expected two numbers",
+    'recorded = true\n[[blocks]]\nrange = "0"\nsaved = "drop"': "blocks[0].saved: expected one of keep",
+    'recorded = true\n[[blocks]]\nrange = "0"\nsaved = "keep"\nx = 1': "blocks[0].x: expected one of range, saved",
+    'recorded = true\n[[blocks]]\nsaved = "keep"': "blocks[0].range is missing",
     'recorded = true\n[[blocks]]\nrange = "0-1"\nsaved = "recompute"\n'
     '[[blocks]]\nrange = "1"\nsaved = "recompute"': "block 1 is computed again by two tables",
-    "recorded = true\n[copies]\nstreams = 3": "copies: streams: 3: expected an integer from 0 to 2",
+    "recorded = true\n[copies]\nstreams = 3": "copies.streams: expected at most 2, got 3",
     "recorded = true\n[copies]\nstreams = 1": "copies: no block is offloaded",
-    'recorded = true\n[compression]\nbits = 9\nof = "model"': "compression: bits: 9: expected one of 16, 10, 8",
-    'recorded = true\n[optimizer]\norder = "apex"': "optimizer: order: 'apex': expected one of torchao, deepspeed",
-    'recorded = true\n[weights]\nahead = "1"': "weights: ahead: '1': expected an integer",
-    'recorded = true\nlayer = "x"': "'layer': unknown",
-    "recorded = 1": "recorded: 1: expected true or false",
+    'recorded = true\n[compression]\nbits = 9\nof = "model"': "compression.bits: expected one of 16, 10, 8, got 9",
+    'recorded = true\n[optimizer]\norder = "apex"': "optimizer.order: expected one of torchao, deepspeed, got 'apex'",
+    'recorded = true\n[weights]\nahead = "1"': "weights.ahead: expected an integer, got '1'",
+    'recorded = true\nlayer = "x"': "layer: expected one of scheme, network",
+    "recorded = 1": "recorded: expected False, got 1",
     "blocks = [": "not valid TOML",
-    '[[layer]]\nname = "conv9"': "layer 1: name: 'conv9': expected a layer of the network",
-    "segments = [[3, 2]]": "segments: [3, 2]: expected first and last layer",
-    "memory_ratio = 0": "memory_ratio: 0: expected a number from 0.01 to 100",
+    '[[layer]]\nname = "conv9"': "layer[0].name: expected a layer of the network, got 'conv9'",
+    "segments = [[3, 2]]": "segments[0]: expected first and last layer",
+    "memory_ratio = 0": "memory_ratio: expected at least 0.01, got 0",
 }
 
 

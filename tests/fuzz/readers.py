@@ -1,0 +1,70 @@
+"""The function that reads a type of file, without the command around it: a fraction of a millisecond to some."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from buddysim.buddy.targets import Targets
+from buddysim.formats.activations import load_activations
+from buddysim.formats.operator_graph import load_operators
+from buddysim.importers.opencl.bundle import read_bundle
+from buddysim.machine import Machine
+from buddysim.machine.training import TrainingMachine
+from buddysim.sweep.differences import load_item
+from buddysim.sweep.jobs import read_jobs
+from buddysim.sweep.store import Store
+from buddysim.sweep.study_file import read_study
+from buddysim.trace import open_trace
+from buddysim.training.against.trace_file import read_trace
+from buddysim.training.architectures.read_config import read_config
+from buddysim.training.caching_allocator.snapshot.read import read_snapshot
+from buddysim.training.contents.density_table import TableContents
+from buddysim.training.cost.calibration import parse_calibration
+from buddysim.training.cost.timings import read_timings
+from buddysim.training.networks.graph import Network
+from buddysim.training.plans.plan_file import read_plan
+from buddysim.validation.curve.curve_data import load_curves
+from buddysim.validation.kernel.counter_data import load_measured_kernels
+from buddysim.validation.kernel.replays import load_replays
+from tests.fuzz import good_files
+
+
+@functools.cache
+def _alexnet() -> Network:
+    return Network.load("alexnet")
+
+
+def _targets(path: Path) -> Targets:
+    with open_trace(good_files.trace_path()) as trace:
+        return Targets.load(path, trace)
+
+
+#: By the name of a type; the function gets the folder of the files.
+READERS: dict[str, Callable[[Path], object]] = {
+    "machine": lambda folder: Machine.load(folder / "x.toml"),
+    "training-machine": lambda folder: TrainingMachine.load(folder / "x.toml"),
+    "targets": lambda folder: _targets(folder / "x.toml"),
+    "study": lambda folder: read_study(folder / "x.toml"),
+    "jobs": lambda folder: read_jobs(folder / "x.toml"),
+    "network": lambda folder: Network.load(folder / "x.toml"),
+    "plan": lambda folder: read_plan(folder / "x.toml", _alexnet(), "plan"),
+    "calibration": lambda folder: parse_calibration((folder / "x.toml").read_text(errors="replace"), "x.toml"),
+    "calibration-tree": lambda folder: parse_calibration((folder / "x.toml").read_text(errors="replace"), "x.toml"),
+    "timings": lambda folder: read_timings(folder / "x.csv"),
+    "densities": lambda folder: TableContents.read(folder / "x.toml"),
+    "densities-csv": lambda folder: TableContents.read(folder / "x.csv"),
+    "activations": lambda folder: load_activations(folder / "x.maps"),
+    "activations-part": lambda folder: load_activations(folder / "x.incomplete", incomplete=True),
+    "operator-graph": lambda folder: load_operators(folder / "x.json"),
+    "config": lambda folder: read_config(folder / "x.json"),
+    "snapshot": lambda folder: read_snapshot(folder / "x.pickle"),
+    "profiler-trace": lambda folder: read_trace(folder / "x.json"),
+    "replay-result": lambda folder: load_item(f"{folder}/x.json:ideal", Store.at(folder / "store")),
+    "training-result": lambda folder: load_item(f"{folder}/x.json:vdnn-dyn", Store.at(folder / "store")),
+    "curves": lambda folder: load_curves(folder / "x.csv"),
+    "kernels": lambda folder: load_measured_kernels(folder / "x.csv"),
+    "replays": lambda folder: load_replays(folder / "x.csv"),
+    "opencl": read_bundle,
+}
