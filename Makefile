@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz laws mutants traces build develop clean check-machine FORCE
+.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -28,6 +28,7 @@ help:
 	@echo "make lint      ruff, cython-lint, mypy, stubtest; workflows and issue forms by their schemas"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
 	@echo "make fuzz      files of every type from grammars (MINUTES=N or INPUTS=N; SANITIZED=1: that build)"
+	@echo "make kills     sweeps whose schedulers, signals and disks fail at random moments (half an hour)"
 	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
 	@echo "make clean     remove everything that was built"
@@ -116,6 +117,10 @@ fuzz: develop
 
 laws: develop
 	$(python) -m tests.laws $(LAWS)
+
+# KILLS_ARGS="--schedulers 3 --signals 20 --disks 0": a short run.
+kills: develop
+	$(python) -m tests.sweep.kills $(KILLS_ARGS)
 
 mutants: develop
 	$(python) tools/run_mutants.py $(MUTANTS_ARGS)

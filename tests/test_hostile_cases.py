@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from buddysim.sweep.engines import find
+from buddysim.sweep.point import key_of
+from buddysim.sweep.stored_result import StoredResult
 from tests.fuzz import good_files
 from tests.fuzz.promise import keeps_its_promise
 from tests.trace.builders import write_small
@@ -39,6 +42,31 @@ def store(folder: Path) -> Path:
 
 def newer_record(folder: Path) -> None:
     (store(folder) / ("ab" * 16)).write_bytes(b"buddysim-result 9 " + b"0" * 64 + b" 1\nx")
+
+
+def record(folder: Path, row: Any, **rest: Any) -> None:
+    """A record whose checksum and key are right, whatever it holds."""
+    identity = {"engine": row["engine"], "model_version": "1"} | rest.pop("identity", {})
+    key = key_of(identity)
+    content = {"identity": identity, "result": {}, "measured": {}} | rest
+    made = StoredResult(key, row=row | {"key": key, "model_version": 1}, **content).to_bytes()
+    path = store(folder).parent / key[:2] / key
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(made)
+
+
+def record_of_an_unknown_engine(folder: Path) -> None:
+    record(folder, {"engine": "nonsense", "time_ps": 1})
+
+
+def finding_without_columns(folder: Path) -> None:
+    version = str(find("analysis").model_version())
+    record(folder, {"engine": "analysis", "analysis": "ratio", "trace": "t"}, identity={"model_version": version})
+
+
+def record_with_a_list(folder: Path) -> None:
+    made = StoredResult("ab" * 20, [], {"engine": "replay", "list": [1]}, {}, {})  # type: ignore[arg-type]
+    (store(folder) / ("ab" * 20)).write_bytes(made.to_bytes())
 
 
 def escape_in_a_store(folder: Path) -> None:
@@ -86,13 +114,15 @@ def sparse_archive(folder: Path) -> None:
 
 
 def needs(case: dict[str, Any]) -> bool:
-    return "results" in case["command"] or "sweep" in case["command"]
+    return bool({"results", "sweep", "diff", "report"} & {*case["command"]})
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"].replace(" ", "-"))
 def test_a_case_keeps_the_promise(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if needs(case) and find_spec("duckdb") is None:
         pytest.skip("needs pip install 'buddysim[sweep]'")
+    if "report" in case["command"] and find_spec("plotly") is None:
+        pytest.skip("needs pip install 'buddysim[report]'")
     folder = tmp_path / "case"
     folder.mkdir()
     for name, text in case.get("files", {}).items():

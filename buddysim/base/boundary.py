@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.signals import Stopped, again
+from buddysim.base.signals import Stopped, again, raise_lost
 from buddysim.base.terminal import one_line, say
 
 EXIT_USER_ERROR = 2
@@ -76,6 +76,7 @@ def inside(run: Callable[[], T], failed: Callable[[BaseException], T]) -> T:
     except (KeyboardInterrupt, Stopped):
         raise
     except BaseException as error:
+        raise_lost()
         return failed(error)
 
 

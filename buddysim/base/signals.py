@@ -58,11 +58,13 @@ class _Arrival:
     Attributes
     ----------
     number : of the signal; 0: none waits
+    raised : of the signal whose exception was raised last
     since_s, raised_s : clock at its arrival, and at the last exception
     is_deferred : whether a block `deferred` is under way
     """
 
     number: int = 0
+    raised: int = 0
     since_s: float = 0.0
     raised_s: float = -math.inf
     is_deferred: bool = False
@@ -165,6 +167,13 @@ def again(error: BaseException) -> bool:
     return True
 
 
+def raise_lost() -> None:
+    """Raise the exception of a signal once more where a library has just made another error of it, as DuckDB does."""
+    if time.monotonic() - _arrival.raised_s < _GRACE_S:
+        _arrival.number = _arrival.raised
+        _raise_if_any()
+
+
 def ignore() -> None:
     """Ignore signals from here on: the next one must not interrupt the clean-up."""
     with contextlib.suppress(ValueError):
@@ -189,7 +198,7 @@ def _arrived(number: int, frame: FrameType | None) -> None:
 def _raise_if_any() -> None:
     number, _arrival.number = _arrival.number, 0
     if number:
-        _arrival.raised_s = time.monotonic()
+        _arrival.raised, _arrival.raised_s = number, time.monotonic()
         raise KeyboardInterrupt if number == signal.SIGINT else Stopped(number)
 
 

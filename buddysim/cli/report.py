@@ -14,7 +14,8 @@ HELP = """collect results and write one HTML file
 
 STORE is a folder of results, as sweep and plot keep them; RESULT.json is what 'run --json' or 'train --json' wrote.
 The file holds tables whose columns sort, charts with hover values, and a part for each workload; it opens without a
-network. Needs pip install 'buddysim[report]'."""
+network. More than 2,000 results take several files: FILE.html, FILE-2.html and so on.
+Needs pip install 'buddysim[report]'."""
 
 LARGEST_FILE = 2**28
 SUFFIX = ".html"
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
-    from buddysim.base.output import check_output, write_text
+    from buddysim.base.output import check_output, check_outputs, write_text
     from buddysim.report.screen import print_screen
     from buddysim.report.web.page import graph_objects
 
@@ -50,9 +51,11 @@ def run(args: argparse.Namespace) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
     source = Path(args.source)
     check_output(target, [source] if source.is_file() else [])
-    page = _of_store(source, args.all_versions) if source.is_dir() else _of_result(source)
-    write_text(target, page.text())
-    print_screen([f"{target}: {page.title}, {page.charts} charts"])
+    pages = _of_store(source, args.all_versions, target) if source.is_dir() else {target: _of_result(source)}
+    check_outputs(pages)
+    for path, page in pages.items():
+        write_text(path, page.text())
+        print_screen([f"{path}: {page.title}, {page.charts} charts"])
     return 0
 
 
@@ -73,16 +76,26 @@ def _of_result(source: Path) -> Page:
         raise BuddysimError(f"{source}: incomplete result: {error}: expected a file of --json") from None
 
 
-def _of_store(source: Path, all_versions: bool) -> Page:
+def _of_store(source: Path, all_versions: bool, target: Path) -> dict[Path, Page]:
     from buddysim.base.errors import BuddysimError
-    from buddysim.report.web.store_page import ReportRow, store_page
-    from buddysim.sweep.engines import find
+    from buddysim.report.web.store_page import ReportRow, store_pages
+    from buddysim.sweep.engines import NAMES, find
     from buddysim.sweep.store import Store
 
     store = Store.at(source)
-    records = [record for name in sorted(store.all_keys()) if (record := store.get(name)) is not None]
-    current = [one for one in records if all_versions or one.model_version == find(one.engine).model_version()]
-    if not current:
-        older = f": {len(records)} of older model versions (--all-versions)" if records else ""
+    rows, n_older = [], 0
+    for name in sorted(store.all_keys()):
+        record = store.get(name)
+        if record is None or record.engine not in NAMES:
+            continue
+        if all_versions or record.model_version == find(record.engine).model_version():
+            rows.append(ReportRow(record.row, record.result if record.engine == "analysis" else {}))
+        else:
+            n_older += 1
+    if not rows:
+        older = f": {n_older} of older model versions (--all-versions)" if n_older else ""
         raise BuddysimError(f"{source}: no results in the store{older}: expected one that sweep or plot has written")
-    return store_page([ReportRow(one.row, one.result) for one in current], str(source), store.notes)
+    try:
+        return store_pages(rows, str(source), target, store.notes)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise BuddysimError(f"{source}: incomplete result in the store: {error}: expected those of a sweep") from None

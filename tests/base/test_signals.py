@@ -103,6 +103,19 @@ def test_a_signal_that_python_drops_is_raised_again() -> None:
     assert errors == []
 
 
+def test_a_signal_of_which_a_library_makes_another_error_is_raised_again() -> None:
+    def interrupted_query() -> None:
+        try:
+            send()
+            time.sleep(10)
+        except KeyboardInterrupt:
+            raise RuntimeError("query interrupted") from None
+
+    with interrupted(), signals.unwinding():
+        boundary.inside(interrupted_query, lambda error: None)
+        raise AssertionError
+
+
 def test_handlers_of_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))

@@ -15,6 +15,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.report.web import page as web_page
+from buddysim.report.web import store_page
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
@@ -115,6 +116,22 @@ def test_the_file_needs_nothing_else_and_is_the_same_twice(report: Path, store: 
         "<summary>t.bin: 9 results</summary>",
     ):
         assert expected in text
+
+
+def test_a_large_store_takes_several_files_with_links(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("plotly")
+    monkeypatch.setattr(store_page, "RESULTS_PER_PAGE", 4)
+    assert main(["report", str(store), "-o", str(tmp_path / "a b.html")]) == 0
+    names = ["a b.html", "a b-2.html", "a b-3.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    texts = [(tmp_path / name).read_text(encoding="utf-8") for name in names]
+    counts = [sum(map(int, re.findall(r"<summary>[^<]+: (\d+) results", text))) for text in texts]
+    assert counts == [4, 4, 2]
+    for number, text in enumerate(texts):
+        linked = re.findall(r'<a href="([^"]+)">', text)
+        assert linked == [name.replace(" ", "%20") for name in names if name != names[number]]
 
 
 def test_a_result_has_its_schemes_and_kernels(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from buddysim.sweep.runner import DEATHS, TRIES, PointTask, Runner
 from buddysim.sweep.store import Store
 from buddysim.sweep.study import StudyReader
 from tests.sweep.conftest import stable
+from tests.sweep.kills import Disturbances
 
 ROOT = Path(__file__).parents[2]
 LUD = str(ROOT / "traces" / "lud256.bin")
@@ -212,6 +214,22 @@ def test_a_store_that_stays_full_ends_the_sweep_and_says_how_to_go_on(
         run_sweep(study(5), store=store, workers=1)
     assert len(simulated) == 2  # no further point is simulated for nothing
     assert store.all_keys() == {simulated[0]}
+
+
+def test_a_point_costs_the_driver_little_memory(store: Store) -> None:
+    """A sweep of 100,000 points needs a fraction of a gigabyte."""
+    few, many = (_traced_bytes(store, points) for points in (200, 1200))
+    assert (many - few) / 1000 < 4000
+
+
+def _traced_bytes(store: Store, points: int) -> int:
+    tracemalloc.start()
+    try:
+        plan = make_plan(study(points), store)
+        Runner(plan, Scripted({}), Estimate(), lambda event: None).run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_measured_point_needs_what_was_measured(store: Store) -> None:
@@ -425,3 +443,16 @@ def test_a_scheduler_that_is_there_runs_the_points_and_one_that_dies_is_said(tmp
     with pytest.raises(BuddysimError, match="does not answer within 5 s"):
         run_sweep(study(6), store=tmp_path / "s", scheduler=address)
     assert time.monotonic() - began < 15
+
+
+@needs_dask
+@pytest.mark.slow
+def test_killed_schedulers_and_signals_at_random_times_lose_nothing(tmp_path: Path) -> None:
+    """`make kills` does more of it, and fills disks."""
+    disturbances = Disturbances(tmp_path, seed=47)
+    longest_s = disturbances.undisturbed_s()
+    for _ in range(3):
+        disturbances.kill_scheduler()
+    for _ in range(20):
+        disturbances.interrupt(longest_s)
+    disturbances.compare()

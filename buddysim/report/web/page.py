@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib import resources
 from typing import Any
+from urllib.parse import quote
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.terminal import one_line
@@ -39,6 +40,12 @@ class Page:
     def paragraph(self, text: str) -> None:
         """A paragraph."""
         self.body.append(f"<p>{shown(text)}</p>")
+
+    def links(self, files: Mapping[str, str]) -> None:
+        """A line of links to other pages in the same folder, by their texts; no file: this page."""
+        texts = (f'<a href="{escape(quote(file))}">{shown(text)}</a>' if file else shown(text)
+                 for text, file in files.items())  # fmt: skip
+        self.body.append(f"<p>{' '.join(texts)}</p>")
 
     def open_part(self, title: str) -> None:
         """What follows is shown when the reader opens it, up to `close_part`."""

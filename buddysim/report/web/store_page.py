@@ -1,10 +1,11 @@
-"""The report of a store: all results, and a part for each workload and network."""
+"""The report of a store: all results, and a part for each workload and network; a large one has several pages."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from buddysim.report.web import charts
@@ -30,6 +31,8 @@ _FINDINGS = {
 }
 _LARGE = "page-classes"
 _MAX_VARYING = 12
+#: Results of a page: a browser still sorts their tables at once.
+RESULTS_PER_PAGE = 2000
 
 
 @dataclass(frozen=True)
@@ -39,23 +42,39 @@ class ReportRow:
     Attributes
     ----------
     row : of tables, columns by name
-    result : everything
+    result : everything; needed of analyses alone
     """
 
     row: Row
     result: Row
 
 
-def store_page(rows_of_report: Sequence[ReportRow], source: str, notes: Sequence[str] = ()) -> Page:
-    """The page of a store.
+def store_pages(
+    rows_of_report: Sequence[ReportRow], source: str, file: Path, notes: Sequence[str] = ()
+) -> dict[Path, Page]:
+    """The pages of a store by file, results of one workload or network next to each other.
 
     Parameters
     ----------
     rows_of_report : the results
     source : the store's folder
+    file : the first page; the others have its name and a number
     notes : problems met while reading the store
     """
-    page = Page(f"buddysim: {source}")
+    ordered = sorted(rows_of_report, key=lambda one: (one.row["engine"], _subject_of(one)))
+    starts = range(0, len(ordered), RESULTS_PER_PAGE)
+    files = [file if number == 1 else file.with_stem(f"{file.stem}-{number}") for number in range(1, len(starts) + 1)]
+    pages = {}
+    for path, start in zip(files, starts, strict=True):
+        page = Page(f"buddysim: {source}")
+        if len(files) > 1:
+            page.links({f"page {number}": "" if other == path else other.name for number, other in enumerate(files, 1)})
+        _fill(page, ordered[start : start + RESULTS_PER_PAGE], notes)
+        pages[path] = page
+    return pages
+
+
+def _fill(page: Page, rows_of_report: Sequence[ReportRow], notes: Sequence[str]) -> None:
     counts = Counter(one.row["engine"] for one in rows_of_report)
     page.paragraph(", ".join(f"{count:,} results of the {engine} engine" for engine, count in counts.items()))
     for note in notes:
@@ -68,10 +87,13 @@ def store_page(rows_of_report: Sequence[ReportRow], source: str, notes: Sequence
     page.heading("Workloads")
     by_subject: dict[str, list[ReportRow]] = {}
     for one in rows_of_report:
-        by_subject.setdefault(str(_short(one.row).get(_SUBJECTS[one.row["engine"]])), []).append(one)
+        by_subject.setdefault(_subject_of(one), []).append(one)
     for subject in sorted(by_subject):
         _subject(page, subject, by_subject[subject])
-    return page
+
+
+def _subject_of(one: ReportRow) -> str:
+    return str(_short(one.row).get(_SUBJECTS[one.row["engine"]]))
 
 
 def _subject(page: Page, subject: str, rows_of_report: Sequence[ReportRow]) -> None:
@@ -81,8 +103,10 @@ def _subject(page: Page, subject: str, rows_of_report: Sequence[ReportRow]) -> N
         rows = [_short(one.row) for one in rows_of_report if one.row["engine"] == engine]
         if rows:
             ranked = sorted(rows, key=lambda row: (str(row.get("scheme")), row.get(by) or 0))
-            page.chart(charts.bars(f"{subject}: {time} by scheme", ranked, "scheme", time, by))
-            page.table(ranked, _columns(ranked, engine))
+            columns = _columns(ranked, engine)
+            shown = [{name: row.get(name) for name in columns} for row in ranked]
+            page.chart(charts.bars(f"{subject}: {time} by scheme", shown, "scheme", time, by))
+            page.table(shown, columns)
     for one in rows_of_report:
         if one.row["engine"] == "analysis":
             _finding(page, one)
