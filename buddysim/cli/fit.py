@@ -6,6 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from buddysim.training.fitting.fit import FitQuestion
     from buddysim.training.fitting.fit_result import FitResult
 
@@ -61,7 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser.add_argument_group("networks from a config.json"), of_configs)
     parser.add_argument(
-        "-o", "--output", metavar="FILE", action="append", default=[], help="write the plan: .toml for train --plan"
+        "-o",
+        "--output",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="write the plan: .toml for train --plan, .py for PyTorch; may be repeated",
     )
     add_json_argument(parser, "answer, bounds and plan")
 
@@ -72,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.report.screen import print_screen
 
     question = _question(args)
+    _check_kinds(args.output)
     check_outputs([None if args.json == "-" else args.json, *args.output], [args.network, args.machine])
     result = _answer(question)
     _write(result, args)
@@ -79,6 +87,15 @@ def run(args: argparse.Namespace) -> int:
         print_screen(fit_parts(result, _saved(args)))
     _refuse_where_nothing_fits(result, args)
     return 0
+
+
+def _check_kinds(paths: Sequence[str]) -> None:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.hints import shortened
+
+    for path in paths:
+        if not path.endswith((".toml", ".py")):
+            raise BuddysimError(f"-o {shortened(path)}: expected a name that ends in .toml or .py")
 
 
 def _question(args: argparse.Namespace) -> FitQuestion:
@@ -145,7 +162,7 @@ def _write(result: FitResult, args: argparse.Namespace) -> None:
     from buddysim.base.output import write_text
 
     for path in args.output:
-        write_text(path, result.plan_toml())
+        write_text(path, result.plan_python() if path.endswith(".py") else result.plan_toml())
     if args.json is not None:
         write_json(args.json, result.to_dict())
 

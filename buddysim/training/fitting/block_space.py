@@ -124,6 +124,11 @@ class BlockSpace(PlanSpace):
             HostRates.of(self.machine), late=rule is not None and rule.delayed,
         )  # fmt: skip
 
+    @property
+    def blocks(self) -> tuple[str, ...] | None:
+        """Paths of the model's blocks."""
+        return self.groups
+
     def unavailable_bytes(self) -> int:
         """Return the CUDA context, NCCL's memory, and the workspace of cuBLAS in the thread of the forward pass."""
         gpus = max(int(str(self.network.options.get(name) or 1)) for name in _SEVERAL_GPUS)

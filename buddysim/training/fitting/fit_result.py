@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from buddysim.training.fitting.torch_policy import policy_text
 from buddysim.training.fitting.tried_plans import TriedPlan
 from buddysim.training.plans.plan_file import plan_text
 from buddysim.training.result import PS_PER_MS, TrainingResult
@@ -86,6 +87,16 @@ class FitResult:
     def plan_toml(self) -> str:
         """Return the plan as a file that `train --plan` reads."""
         return plan_text(self.outcome.plan, self.space.network)
+
+    def plan_python(self) -> str:
+        """Return the plan as code for PyTorch.
+
+        Raises
+        ------
+        BuddysimError
+            a plan for which there is no code
+        """
+        return policy_text(self.space, self.search.best.assignment)
 
     def front(self) -> list[TriedPlan]:
         """Return the simulated plans of which none is faster and needs less memory, the fastest first."""

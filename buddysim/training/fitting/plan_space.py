@@ -75,6 +75,11 @@ class PlanSpace(ABC):
         """Simulate a plan on the real timeline, within the request's memory."""
         return simulate_plan(self.network, self.batch, self.machine, self.cost, plan, self.options)
 
+    @property
+    def blocks(self) -> tuple[str, ...] | None:
+        """Paths of the groups' modules in PyTorch; None where they have none."""
+        return None
+
     def scheme_plan(self, scheme: str) -> Plan:
         """Return what a scheme decides.
 
