@@ -20,7 +20,7 @@ from math import exp, fsum, log
 from pathlib import Path
 
 from buddysim.base.output import write_text
-from buddysim.training.cost.operators.rows import ATTENTION, EXPERTS, ITERATIONS, MEMORY, PRODUCTS
+from buddysim.training.cost.operators.rows import ATTENTION, ENGINES, EXPERTS, ITERATIONS, MEMORY, PRODUCTS
 from buddysim.training.cost.operators.split import number_of
 from buddysim.training.cost.operators.steps import FLASH_LOSS, NO_LOSS, UNTIMED_LOSS
 
@@ -53,6 +53,7 @@ SOURCES = {
     "c": "PrincetonUniversity/LLMCompass ae/figure5, BSD-3",
     "i": "mosaicml/llm-foundry, pytorch/torchtune, pytorch/torchtitan, Lightning-AI/litgpt, karpathy/nanoGPT, "
     "sitar-lab/NeuSight: READMEs and tables of benchmarks, Apache-2.0, BSD-3, MIT",
+    "e": "IST-DASLab/llmq: tables of benchmarks, Apache-2.0",
 }
 
 THINNING = {"tensor-core": 5, "attention": 9, "experts": 7, "product": 3, "memory": 4, "small": 8, "vidur": 4}
@@ -194,37 +195,26 @@ GPUS_OF_ITERATIONS = {
     "A100 (80 GB": "a100-80",
     "H100 96GB": "h100-96",
     "H100 80GB HBM3": "h100-sxm",
+    "H100 (variant not stated)": "h100-sxm",
+    "RTX 4090": "rtx-4090",
+    "RTX 5060 Ti": "rtx-5060-ti",
     "A100-PCIE-40GB": "a100-40",
     "V100-PCIE-32GB": "v100",
     "P100-PCIE-16GB": "p100",
 }
-ENGINES = ("llmq", "llm.c")
+SHARDINGS = {"FSDP": "fsdp", "ZeRO-3": "fsdp", "DDP": "ddp", "none": "none"}
+"""How GPUs share a step, by the beginning of what is stated."""
+
+COMPILED = ("yes", "Thunder", "own C++/CUDA engine")
+"""What is stated where kernels are joined."""
+
+OWN_ENGINES = ("llmq", "llm.c")
 """Sources with an engine of their own: no operators of PyTorch."""
 
 
 def iterations(folder: Path) -> Iterator[tuple[object, ...]]:
-    """Yield whole iterations and networks that PyTorch ran, in the columns of `ITERATIONS`.
-
-    Left out are rows with what this model of operators doesn't have: offload, adapters, fp8, GPUs without a machine.
-    """
-    for row in rows_of(folder, "training_measured.csv"):
-        gpu = _gpu_of_iteration(row["gpu"])
-        special = row["offload"] not in ("", "none") or row["lora"] or "fp8" in row["precision"]
-        if row["usable_time"] != "yes" or gpu is None or special or row["source_set"].startswith(ENGINES):
-            continue
-        tokens, batch = int(row["seq_tokens"]), int(row["micro_batch"])
-        stated = row["tokens_per_s_per_gpu"]
-        ms = 1e3 * tokens * batch / float(stated) if stated else float(row["iteration_ms"])
-        accumulation = int(row["accumulation"]) if row["accumulation"].isdigit() else 1
-        attention = "flash1" if "1/2" in row["attention"] else "flash"
-        if row["attention"].startswith("eager"):
-            attention = "eager"
-        yield (
-            row["source_set"], row["id"], gpu, row["model"], "amp-bf16" if "amp" in row["precision"] else "bf16",
-            attention, "compiled" if row["compile"].startswith(("yes", "Thunder")) else "eager",
-            _loss_of(row), tokens, batch, accumulation,
-            row["recompute"].partition(" ")[0] or "none", row["gpus"], "step", f"{ms:.5g}",
-        )  # fmt: skip
+    """Yield whole iterations and networks that PyTorch ran, in the columns of `ITERATIONS`."""
+    yield from _training_rows(folder, engines=False)
     for number, row in enumerate(rows_of(folder, "networks_measured_fp32.csv")):
         gpu, model = _gpu_of_iteration(row["gpu"]), row["model"]
         if gpu is None or row["variant"] not in ("eager", "torch.compile (fusion)") or model.startswith("Switch"):
@@ -235,8 +225,43 @@ def iterations(folder: Path) -> Iterator[tuple[object, ...]]:
                     "neusight", f"neusight-{number:03}", gpu, "gpt3-xl" if "gpt3_xl" in model else model, "fp32",
                     "eager", "eager" if row["variant"] == "eager" else "compiled",
                     UNTIMED_LOSS if row["backward_ms"] else NO_LOSS, int(row["seq_tokens"]), int(row["batch"]), 1,
-                    "none", 1, part, f"{float(row[f'{part}_ms']):.5g}",
+                    "none", 1, "none", part, f"{float(row[f'{part}_ms']):.5g}",
                 )  # fmt: skip
+
+
+def engines(folder: Path) -> Iterator[tuple[object, ...]]:
+    """Yield iterations of engines with kernels and CUDA graphs of their own, as if compiled code ran them."""
+    yield from _training_rows(folder, engines=True)
+
+
+def _training_rows(folder: Path, engines: bool) -> Iterator[tuple[object, ...]]:
+    """Yield whole iterations in the columns of `ITERATIONS`.
+
+    Left out are rows with what this model of operators doesn't have: offload, adapters, fp8, GPUs without a machine,
+    other ways to share a step.
+    """
+    for row in rows_of(folder, "training_measured.csv"):
+        gpu = _gpu_of_iteration(row["gpu"])
+        sharding = next((name for prefix, name in SHARDINGS.items() if row["sharding"].startswith(prefix)), None)
+        special = row["offload"] not in ("", "none") or row["lora"] or "fp8" in row["precision"]
+        special = special or row["recompute"].startswith("--")
+        if row["usable_time"] != "yes" or None in (gpu, sharding) or special:
+            continue
+        if row["source_set"].startswith(OWN_ENGINES) != engines:
+            continue
+        tokens, batch = int(row["seq_tokens"]), int(row["micro_batch"])
+        stated = row["tokens_per_s_per_gpu"]
+        ms = 1e3 * tokens * batch / float(stated) if stated else float(row["iteration_ms"])
+        accumulation = int(row["accumulation"]) if row["accumulation"].isdigit() else 1
+        attention = "flash1" if "1/2" in row["attention"] else "flash"
+        if row["attention"].startswith("eager"):
+            attention = "eager"
+        yield (
+            row["source_set"], row["id"], gpu, row["model"], "amp-bf16" if "amp" in row["precision"] else "bf16",
+            attention, "compiled" if row["compile"].startswith(COMPILED) else "eager",
+            _loss_of(row), tokens, batch, accumulation,
+            row["recompute"].partition(" ")[0] or "none", row["gpus"], sharding, "step", f"{ms:.5g}",
+        )  # fmt: skip
 
 
 def _loss_of(row: Mapping[str, str]) -> str:
@@ -276,9 +301,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = text_of(columns, rows, sources)
         write_text(DATA / f"{name}.csv", text)
         print(f"{name}.csv: {len(rows)} rows, {len(text)} bytes")
-    text = text_of(ITERATIONS, iterations(folder), "i")
-    write_text(DATA / "iterations.csv", text)
-    print(f"iterations.csv: {text.count(chr(10)) - 2} rows")
+    for name, read_steps, source in (("iterations", iterations, "i"), (ENGINES, engines, "e")):
+        text = text_of(ITERATIONS, read_steps(folder), source)
+        write_text(DATA / f"{name}.csv", text)
+        print(f"{name}.csv: {text.count(chr(10)) - 2} rows")
     return 0
 
 

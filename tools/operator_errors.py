@@ -166,7 +166,7 @@ def step_ratios(
     without = {gpu: left_out_constants(steps, parts, gpu) for gpu in dict.fromkeys(step.gpu for step in steps)}
     for step, part, other in zip(steps, parts, left, strict=True):
         number_format = "fp32" if step.recipe == "fp32" else "half"
-        source = step.source if step.source != "neusight" else f"neusight {step.model}"
+        source = f"{step.source} {step.model}"
         if not step.fitted:
             ratio = step.ms / step_ms(step, part, constants)
             yield MeasuredRatio(f"recorded-{number_format}-own", step.gpu, source, ratio)
@@ -223,8 +223,8 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
         yield f"| {kind} | {one['rows']:.0f} | {100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} |"
     yield ""
     yield (
-        "Test of the ranges: each source is left out in turn (of NeuSight, each model). Its range comes from the "
-        "others, and its rows are counted. Generations: older (before 2020), Ampere, Hopper."
+        "Test of the ranges: each model of each source is left out in turn. Its range comes from the others, and its "
+        "rows are counted. Generations: older (before 2020), Ampere, Hopper."
     )
     yield ""
     yield "| kind | generation | rows | inside | median half-width |"

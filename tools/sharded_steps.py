@@ -31,8 +31,6 @@ from buddysim.training.outcome import IterationOutcome
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "validation" / "sharded-steps.md"
 _LENGTHS = ("max_seq_len", "max_position_embeddings", "n_positions")
-#: Rows of DDP; all others have their weights sharded.
-DDP = ("litgpt-thunder-003", "litgpt-thunder-004", "litgpt-thunder-005")
 #: FSDP's mixed precision: weights gathered in bf16, gradients reduced in fp32, shards in fp32.
 RECIPES = {"amp-bf16": "bf16-master"}
 
@@ -105,7 +103,7 @@ def _outcome(row: TimedStep) -> IterationOutcome:
         "loss": "whole" if row.loss == FLASH_LOSS else row.loss,
         "compile": row.compile == "compiled",
         "accumulation": row.accumulation,
-        "ddp" if row.id in DDP else "fsdp": row.gpus,
+        row.sharding: row.gpus,
     }
     scheme: dict[str, Any] = {"scheme": "eager"}
     if row.recompute != "none":

@@ -122,6 +122,11 @@ class TrainingConfig(Section):
     power_limit_w: Annotated[float, fields.number(1, 100000)] | None = Field(
         default=None, description="power limit of the GPU or card in watts; none: not known"
     )
+    full_rate_power_w: Annotated[float, fields.number(1, 100000)] | None = Field(
+        default=None,
+        description="power in watts that the GPU needs for its peak rates, where training.power_limit_w is less; none: "
+        "no more than the limit",
+    )
     kernel_launch_overhead: Duration = Field(
         default=parse_time("5 us"), description="time of a kernel in addition to its work"
     )

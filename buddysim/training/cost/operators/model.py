@@ -30,7 +30,7 @@ NEIGHBOURS: Mapping[str, tuple[str, ...]] = {
     "h100-pcie": ("h100-sxm", "b200"),
     "h100-sxm": ("h200", "b200", "a100-80"),
     "h200": ("h100-sxm", "b200"),
-    "l4": ("l40s", "a40"),
+    "l4": ("l40s", "a40", "h100-sxm"),
     "l40s": ("l4", "a40", "a100-80"),
     "p100": ("v100",),
     "rtx-2080-ti": ("t4", "v100"),
@@ -150,7 +150,9 @@ class OperatorModel:
             machine, name = self._timed(number_format)
             if machine != self.gpu.name:
                 self.borrowed[f"products in {name}"] = machine
-            self._products[number_format] = self._fitted[machine].products[name]
+            fitted = self._fitted[machine].products[name]
+            fraction = fitted.peak_fraction * self.gpu.rate_over(machine)
+            self._products[number_format] = replace(fitted, peak_fraction=fraction)
         return self._products[number_format]
 
     def origin(self, number_format: str) -> str:
@@ -183,6 +185,7 @@ class OperatorModel:
                 name = "flash2" if "flash2" in versions else next(iter(versions))
                 rate = 1.0 if name == "flash2" else FLASH2_ON_HOPPER
                 rate *= EFFICIENT if kernel == "efficient" else 1.0
+            rate *= self.gpu.rate_over(self.borrowed.get("attention", self.gpu.name))
             fractions = {size: part * rate for size, part in versions[name].peak_fraction.items()}
             self._attention[kernel] = replace(versions[name], peak_fraction=fractions)
         return self._attention[kernel]

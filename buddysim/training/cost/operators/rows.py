@@ -22,8 +22,11 @@ EXPERTS = ("gpu", "kernel", "tokens", "hidden", "inner", "per_token", "experts",
 
 ITERATIONS = (
     "source", "id", "gpu", "model", "recipe", "attention", "compile", "loss", "tokens", "batch", "accumulation",
-    "recompute", "gpus", "part", "ms",
+    "recompute", "gpus", "sharding", "part", "ms",
 )  # fmt: skip
+
+ENGINES = "engines"
+"""File of steps of engines with kernels of their own, in the columns of `ITERATIONS`: shown, in no error."""
 
 FILES = {"products": PRODUCTS, "attention": ATTENTION, "memory": MEMORY, "experts": EXPERTS}
 """Columns of each file, by its name."""
@@ -43,7 +46,8 @@ class TimedStep:
     ----------
     attention : eager, flash (of PyTorch) or flash1 (FlashAttention's first package)
     recompute : none, full or selective
-    gpus : that share weights, gradients and optimizer
+    gpus : that work on the step
+    sharding : fsdp (weights, gradients and optimizer are shared), ddp or none
     part : step, forward or backward
     """
 
@@ -60,6 +64,7 @@ class TimedStep:
     accumulation: int
     recompute: str
     gpus: int
+    sharding: str
     part: str
     ms: float
 
@@ -69,9 +74,9 @@ class TimedStep:
         return self.source in FITTED_SOURCES and self.model not in CHECKED_MODELS
 
 
-def read_steps() -> list[TimedStep]:
-    """Return the measured steps that ship."""
-    rows = csv_rows((_DATA / "iterations.csv").read_text(encoding="utf-8"), "iterations.csv")
+def read_steps(file: str = "iterations") -> list[TimedStep]:
+    """Return the measured steps that ship: of PyTorch, or of `ENGINES`."""
+    rows = csv_rows((_DATA / f"{file}.csv").read_text(encoding="utf-8"), f"{file}.csv")
     next(rows)
     steps = []
     for _, cells in rows:

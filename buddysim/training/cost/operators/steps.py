@@ -4,7 +4,7 @@ A step's record gives its operators. Recomputed blocks repeat the forward pass; 
 `SELECTIVE` part of it. LLM Foundry's loss is FlashAttention's fused cross-entropy (`loss_fn`, its default): one kernel
 reads the logits in 16 bits, whose rows the cache holds, and one writes their gradient. NeuSight times the forward pass
 without the loss; where it times no backward pass, the model is in evaluation mode, and BERT has no head for words.
-Collectives of full sharding overlap with kernels, but take multiprocessors and memory bandwidth
+Collectives overlap with kernels, but take multiprocessors and memory bandwidth
 from them: `communication` of their time is added.
 """
 
@@ -148,7 +148,8 @@ def parts_of(step: TimedStep, network: RecordedNetwork, cost: CostModel) -> Step
         if work is None:
             continue
         times = 1.0 + (again if operation.phase == "forward" else 0.0)
-        parts = step.gpus * step.accumulation if operation.phase == "optimizer" else 1
+        sharing = step.gpus if step.sharding == "fsdp" else 1
+        parts = sharing * step.accumulation if operation.phase == "optimizer" else 1
         ms = cost.operation_ps(work) / 1e9
         spent["host"] += times * cost.launch_ps(work) / 1e9 / (step.accumulation if parts > 1 else 1)
         if operation.phase == "optimizer":
@@ -180,12 +181,18 @@ def _work(step: TimedStep, operation: TracedOperation, compiled: bool) -> Operat
 
 
 def _collectives_ms(step: TimedStep, network: RecordedNetwork, machine: TrainingMachine) -> float:
-    """Milliseconds of full sharding: weights gathered twice in 16 bits, gradients reduced as the weights are stored."""
-    if step.gpus < 2 or step.part != "step":
+    """Milliseconds of collectives.
+
+    Full sharding gathers weights twice in 16 bits and reduces gradients as the weights are stored; DDP reduces those
+    for all.
+    """
+    if step.sharding == "none" or step.part != "step":
         return 0.0
     stored = sum(one.bytes for one in network.tape.storages if one.kind == "parameter")
     gathered = stored // 2 if step.recipe == "amp-bf16" else stored
     times = CollectiveTimes(machine)
+    if step.sharding == "ddp":
+        return times.time_ps("all_reduce", stored, step.gpus) / 1e9
     gather = times.time_ps("all_gather", gathered, step.gpus)
     return (2 * gather + times.time_ps("reduce_scatter", stored, step.gpus)) / 1e9
 

@@ -11,7 +11,7 @@ from buddysim.training.cost.operators.rows import TimedStep
 from buddysim.training.cost.operators.steps import IterationConstants, StepParts, network_of_step, parts_of, step_ms
 
 STEP = TimedStep(
-    "made", "made-1", "a100-80", "gpt2", "fp32", "eager", "eager", "whole", 64, 1, 1, "none", 1, "forward", 10.0
+    "made", "made-1", "a100-80", "gpt2", "fp32", "eager", "eager", "whole", 64, 1, 1, "none", 1, "none", "forward", 10.0
 )
 CONSTANTS = IterationConstants(0.5, {"a100-80": {"forward": 2.0, "backward": 3.0}}, 0.5)
 

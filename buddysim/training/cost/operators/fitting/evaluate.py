@@ -43,11 +43,14 @@ def predicted_seconds(
                 product = constants.products.get(number_format)
                 if product is not None:
                     floor = own.calls_us.get(name, product.floor_us) if hosted else product.floor_us
-                    return fast.products_seconds(vars(replace(product, floor_us=floor)), gpu, name, extents)
+                    fraction = product.peak_fraction * gpu.rate_over(machine)
+                    named_product = vars(replace(product, floor_us=floor, peak_fraction=fraction))
+                    return fast.products_seconds(named_product, gpu, name, extents)
         elif file == "attention" and constants.attention:
             version = constants.attention.get(name)
             if version is not None:
                 fractions = np.array([version.peak_fraction.get(int(size), np.nan) for size in extents[:, 4]])
+                fractions *= gpu.rate_over(machine)
                 named = {**vars(version), "peak_fraction": fractions}
                 return fast.attention_seconds(named, gpu, "bf16", extents)
         elif file == "memory" and constants.memory is not None:

@@ -33,13 +33,12 @@ def products_seconds(constants: Mapping[str, float], gpu: GpuFigures, number_for
         inner = 2 * rows * columns * slower / rate
         loaded = (np.minimum(rows, m) + np.minimum(columns, n)) * width / loading
         for parts in SPLITS:
-            depth = np.ceil(k / parts)
+            depth = np.ceil(k / parts) if parts == 1 else np.maximum(MIN_DEPTH, np.ceil(k / parts))
             load = tiles * parts / gpu.sms
             waves = whole * np.ceil(load) + (1 - whole) * np.maximum(load, 1.0)
             spent = waves * np.maximum(inner * (depth + constants["depth"]), loaded * depth)
             if parts > 1:
                 spent = spent + constants["split_us"] / 1e6 + 4 * parts * m * n * batch / peak
-                spent = np.where(depth < MIN_DEPTH, np.inf, spent)
             best = np.minimum(best, spent)
     best = best * (1 + constants["throttle"] * best / (best + HEATING_S))
     power = constants["sharpness"]
