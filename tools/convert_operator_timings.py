@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp, fsum, log
 from pathlib import Path
+from statistics import median
 
 from buddysim.base.output import write_text
 from buddysim.training.cost.operators.rows import ATTENTION, ENGINES, EXPERTS, ITERATIONS, MEMORY, PRODUCTS
@@ -59,6 +60,9 @@ SOURCES = {
 THINNING = {"tensor-core": 5, "attention": 9, "experts": 7, "product": 3, "memory": 4, "small": 8, "vidur": 4}
 """One shape in this many is kept, by table."""
 
+MIN_REPEATED = 20
+"""Least shapes of which a spread is told."""
+
 PASSES = {"add": 3, "mul": 3, "div": 3, "pow": 3}
 """Tensors that an element-wise operator reads and writes; two where it is not named."""
 
@@ -83,6 +87,20 @@ def means(measured: Iterable[tuple[tuple[object, ...], float]]) -> list[tuple[ob
             logarithms.setdefault(key, []).append(log(ms * 1e3))
     averaged = ((*key, float(f"{exp(fsum(values) / len(values)):.4g}")) for key, values in logarithms.items())
     return sorted(averaged, key=lambda row: tuple((isinstance(cell, str), cell) for cell in row))
+
+
+def spreads(measured: Iterable[tuple[tuple[object, ...], float]]) -> Iterator[tuple[object, object, list[float]]]:
+    """Yield GPU, name, and by how much times of one shape differ, in order, where rows were measured twice."""
+    times: dict[tuple[object, ...], list[float]] = {}
+    for key, ms in measured:
+        times.setdefault(key, []).append(ms)
+    apart: dict[tuple[object, object], list[float]] = {}
+    for key, some in times.items():
+        if len(some) > 1 and min(some) > 0:
+            apart.setdefault(key[:2], []).append(max(some) / min(some) - 1)
+    for (gpu, name), values in apart.items():
+        if len(values) >= MIN_REPEATED:
+            yield gpu, name, sorted(values)
 
 
 def products(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
@@ -183,7 +201,7 @@ def experts(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
         names = ("tokens", "hidden", "expert_inner", "experts_per_token", "experts", "expert_parallel")
         shape = tuple(int(row[name]) for name in names)
         if row["distribution"] == "balanced" and in_sample("experts", *shape):
-            kernel = "triton" if "triton" in row["kernel"].replace("flashinfer_trtllm", "") else "cutlass"
+            kernel = next(name for name in ("trtllm", "cutlass", "triton") if name in row["kernel"])
             yield (MACHINES[row["gpu"]], kernel, *shape), float(row["ms"])
 
 
@@ -301,6 +319,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = text_of(columns, rows, sources)
         write_text(DATA / f"{name}.csv", text)
         print(f"{name}.csv: {len(rows)} rows, {len(text)} bytes")
+        for gpu, kind, apart in spreads(read(folder)):
+            print(f"  {gpu} {kind}: times of a shape differ by {median(apart):.1%}, {apart[9 * len(apart) // 10]:.0%}")
     for name, read_steps, source in (("iterations", iterations, "i"), (ENGINES, engines, "e")):
         text = text_of(ITERATIONS, read_steps(folder), source)
         write_text(DATA / f"{name}.csv", text)

@@ -23,20 +23,21 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.evaluate import independent_networks, outside_iterations
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.constants import OperatorConstants, fitted_constants
-from buddysim.training.cost.operators.figures import GpuFigures
+from buddysim.training.cost.operators.figures import POWER_EXPONENT, GpuFigures
 from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.fitting.iterations import fit_iterations
 from buddysim.training.cost.operators.model import OperatorModel, same_chip
-from buddysim.training.cost.operators.rows import FILES, MeasuredOperator, TimedStep, read_rows, read_steps
+from buddysim.training.cost.operators.rows import ENGINES, FILES, MeasuredOperator, TimedStep, read_rows, read_steps
 from buddysim.training.cost.operators.split import CHECKED_MODELS, FITTED_SOURCES, UNSHARED_GPUS
 from buddysim.training.cost.operators.steps import (
     IterationConstants,
     StepParts,
+    iteration_constants,
     network_of_step,
     parts_of,
     step_ms,
 )
-from buddysim.training.cost.ranges import LEVEL, MeasuredRatio, covered, range_of
+from buddysim.training.cost.ranges import GENERATIONS, LEVEL, OLDER, MeasuredRatio, covered, range_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "validation" / "operators.md"
@@ -46,6 +47,12 @@ CLASSES_US = (0.0, 20.0, 100.0, 1000.0, float("inf"))
 
 BEFORE_MIXED_PRECISION = "u39kun"
 """Source of half-precision iterations of PyTorch 0.3 (2017), without automatic mixed precision: shown, in no range."""
+
+MIN_PAIRS = 20
+"""Least pairs of products of which a spread is told."""
+
+NEWER_LIBRARY, TIMED_BEFORE = "5.1", ("titan-x", "titan-x-pascal")
+"""Version of cuDNN with other kernels than 5.0, and GPUs whose timings agree with 5.0: another library's times."""
 
 HEAD = """# Times of operators
 
@@ -57,7 +64,11 @@ Rules were committed before the first fit (`buddysim/training/cost/operators/spl
 checking, the same on every GPU. No constant that GPUs share has seen {gpus}. Of whole steps, {sources} are fitted
 without {models}; every other source checks.
 
-`buddysim machines measure --model` measures operators of a GPU; it has not been run on one.
+Exchanged with neighbours, a card's rate follows its power: (limit / power at its peak rates) ^ {exponent}. The exponent
+was chosen on l4 and t4, between 1/3 (the voltage falls with the clock) and 1 (it can't fall). It takes no part in
+predictions from a GPU's own timings.
+
+`buddysim machines measure --model` measures operators of a GPU. It was run with PyTorch on a CPU, not on a GPU.
 """
 
 
@@ -76,14 +87,15 @@ def operator_lines(figures: Mapping[str, GpuFigures]) -> Iterator[str]:
     yield ""
     yield (
         "Columns of times are checked rows by size. *Left out*: no constants of this chip; those of a neighbour, all "
-        "rows of the GPU count; what GPUs share is as it is."
+        "rows of the GPU count; what GPUs share is as it is. *Spread*: by how much measured times of a product and of "
+        "the same with rows and columns exchanged differ; no model of tiles can be nearer than about half of it."
     )
     yield ""
     yield (
         "| kind | GPU | name | source | rows, checked | seen | **checked** | 90 % | under 20 us | to 100 us | to 1 ms "
-        "| longer | left out |"
+        "| longer | left out | spread |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     fitted = fitted_constants()
     for (file, gpu, name, source), rows in groups().items():
         own = fitted.get(gpu, OperatorConstants(gpu))
@@ -99,7 +111,7 @@ def operator_lines(figures: Mapping[str, GpuFigures]) -> Iterator[str]:
             cells.append(_median(outside[(times >= low) & (times < high)]))
         yield (
             f"| {file} | {gpu} | {name} | {source or 'a'} | {len(rows)}, {len(checked)} | "
-            + " | ".join([*cells, _median(away)])
+            + " | ".join([*cells, _median(away), _spread(rows) if file == "products" else "-"])
             + " |"
         )
 
@@ -108,6 +120,19 @@ def _median(values: np.ndarray[tuple[int], np.dtype[np.float64]] | None) -> str:
     if values is None or not np.isfinite(values).any():
         return "-"
     return f"{100 * np.nanmedian(abs(values)):.1f}%"
+
+
+def _spread(rows: Sequence[MeasuredOperator]) -> str:
+    """Return by how much times of products with exchanged rows and columns differ: median, and one in ten."""
+    times = {row.extents: row.us for row in rows}
+    apart = sorted(
+        max(us, times[batch, n, m, k]) / min(us, times[batch, n, m, k]) - 1
+        for (batch, m, n, k), us in times.items()
+        if m < n and (batch, n, m, k) in times
+    )
+    if len(apart) < MIN_PAIRS:
+        return "-"
+    return f"{100 * median(apart):.1f}%, {100 * apart[9 * len(apart) // 10]:.0f}%"
 
 
 def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants: IterationConstants) -> Iterator[str]:
@@ -151,6 +176,25 @@ def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants
         yield f"| {step.id} {step.part} | {step.model} | {step.tokens}, {step.batch} | {ratio:.2f} |"
 
 
+def engine_lines() -> Iterator[str]:
+    """Yield the table of engines with kernels of their own, against compiled steps of PyTorch."""
+    yield "## An engine of its own"
+    yield ""
+    yield (
+        "llmq is a C++ engine with fused kernels and CUDA graphs. Its steps are no times of PyTorch: they are shown, and "
+        "in no error. The prediction is that of compiled code. Of its memory-saving settings only rows without any are "
+        "here, in bf16, of one GPU."
+    )
+    yield ""
+    yield "| step | GPU | model | tokens, batch | measured ms | predicted / measured |"
+    yield "|---|---|---|---|---|---|"
+    constants = iteration_constants()
+    for step in read_steps(ENGINES):
+        cost = CostModel.load(step.gpu, precision="bf16")
+        ratio = step_ms(step, parts_of(step, network_of_step(step), cost), constants) / step.ms
+        yield f"| {step.id} | {step.gpu} | {step.model} | {step.tokens}, {step.batch} | {step.ms:.0f} | {ratio:.2f} |"
+
+
 def left_out_constants(steps: Sequence[TimedStep], parts: Sequence[StepParts], gpu: str) -> IterationConstants:
     """Return what is fitted to whole iterations without those of a chip, whose attention takes another GPU's."""
     inside = [(one, part) for one, part in zip(steps, parts, strict=True) if not same_chip(one.gpu, gpu)]
@@ -186,6 +230,8 @@ def layer_ratios() -> Iterator[MeasuredRatio]:
             yield MeasuredRatio("layers-half", one.machine, one.by, one.ms / one.modelled_ms)
     for network in independent_networks():
         basis = "neighbour" if network.machine == "k40" else "own"
+        if network.version.startswith(NEWER_LIBRARY) and network.machine in TIMED_BEFORE:
+            basis = "library"
         modelled = network.modelled_forward_ms + network.modelled_backward_ms
         ratio = (network.forward_ms + network.backward_ms) / modelled
         yield MeasuredRatio(f"layers-fp32-{basis}", network.machine, "cnn-benchmarks", ratio)
@@ -212,15 +258,17 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
     yield (
         "`time_min_ms` and `time_max_ms` are `time_ms` times these two, of rows that were never fitted. They lie "
         f"around the median of measured over predicted time, by the {LEVEL:.0%} quantile of deviations from it. "
-        "*layers-half*: described CONV networks on tensor cores. *neighbour*: without any constant of the chip. "
+        "*layers-half*: described CONV networks on tensor cores. *library*: timings of another version of the library. "
+        "*neighbour*: without any constant of the chip. "
         f"Half precision of PyTorch 0.3 ({BEFORE_MIXED_PRECISION}) is left out: it has no automatic mixed precision. "
         "It takes two to three times as long as DeepBench's timings of the same shapes."
     )
     yield ""
-    yield "| kind | rows | median error | from | to |"
-    yield "|---|---|---|---|---|"
+    yield "| kind | rows | median error | from | to | half-width |"
+    yield "|---|---|---|---|---|---|"
     for kind, one in by_kind.items():
-        yield f"| {kind} | {one['rows']:.0f} | {100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} |"
+        away = f"{100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} | {50 * (one['high'] - one['low']):.1f}%"
+        yield f"| {kind} | {one['rows']:.0f} | {away} |"
     yield ""
     yield (
         "Test of the ranges: each model of each source is left out in turn. Its range comes from the others, and its "
@@ -232,7 +280,7 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
     for (kind, generation), held in covered(ratios).items():
         yield f"| {kind} | {generation} | {held.rows} | {held.inside:.0%} | {100 * held.half_width:.1f}% |"
     yield ""
-    yield from class_lines(ratios)
+    yield from class_lines(by_kind, ratios)
     yield "One chip left out of every fit, whole steps of its GPUs:"
     yield ""
     yield "| GPU | format | rows | median predicted / measured | median error |"
@@ -246,17 +294,26 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
         yield f"| {gpu} | {number_format} | {len(some)} | {median(some):.2f} | {100 * away:.1f}% |"
 
 
-def class_lines(ratios: Sequence[MeasuredRatio]) -> Iterator[str]:
-    """Yield what the ranges hold by generation of GPU, over all kinds of a GPU's own timings."""
-    own: dict[str, list[float]] = {}
-    for (kind, generation), held in covered(ratios).items():
-        if not kind.endswith("neighbour"):
-            own.setdefault(generation, []).extend([held.rows, held.inside * held.rows])
+def class_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[MeasuredRatio]) -> Iterator[str]:
+    """Yield what the ranges hold by generation of GPU, over all kinds of a GPU's own timings, and how wide they are."""
+    own = [one for one in ratios if not one.kind.endswith("neighbour")]
+    tested: dict[str, list[float]] = {}
+    for (_, generation), held in covered(own).items():
+        tested.setdefault(generation, []).extend([held.inside * held.rows, held.rows])
+    widths: dict[str, list[float]] = {}
+    for one in own:
+        low, high = by_kind[one.kind]["low"], by_kind[one.kind]["high"]
+        widths.setdefault(GENERATIONS.get(one.gpu, OLDER), []).append((high - low) / 2)
     parts = [
-        f"{generation} {sum(counts[1::2]) / sum(counts[::2]):.0%} of {sum(counts[::2]):.0f} rows"
-        for generation, counts in sorted(own.items())
+        f"{generation} {sum(some[::2]) / sum(some[1::2]):.0%} of {sum(some[1::2]):.0f} rows, half-width "
+        f"{median(widths[generation]):.1%}"
+        for generation, some in sorted(tested.items())
     ]
-    yield f"Over all kinds but neighbours', the ranges hold: {', '.join(parts)}."
+    whole = median(width for some in widths.values() for width in some)
+    yield (
+        f"Over all kinds but neighbours', the ranges hold: {'; '.join(parts)}. Half-widths are medians over rows, of "
+        f"the ranges above, {whole:.1%} over all."
+    )
     yield ""
 
 
@@ -265,18 +322,24 @@ CAUSES = """## Rows that miss, and why
 - **mpt-760m, 512 and 1,024 tokens, A100**: 0.74 and 0.79. Measured, a step of as many tokens takes longer with shorter
   sequences (1.65 and 1.67 s, 1.52 s with 2,048), against all other models.
 - **mpt-30b, 8,192 tokens**: 0.76 and 0.81. Measured, twice the tokens take 2.6 (H100) and 2.8 times (A100) as long.
-- **tinyllama, litgpt-thunder-003 and 004**: 0.75 and 0.85. Two rows with equal statements differ by a quarter.
+- **tinyllama, litgpt-thunder-003 and 004**: 0.78 and 0.80. They are DDP. The eager step takes 122 ms more than that of
+  one GPU; all its gradients, alone on NVLink, take 17. LitGPT's log times the last of 16 micro-steps, which the host
+  begins while the GPU still works.
 - **bert-large in training, H100**: 0.68 to 0.97. NeuSight empties the allocator before each pass, so the pass allocates
   all memory from the driver anew. The same shape in evaluation is predicted within 4 %.
-- **products, L4**: 12.7 %. At 72 W its clock moves: rows of 3 to 10 ms reach 8.3 TFLOP/s at the median, a tenth of them
-  11.5; rows of 10 to 100 ms 7.3, a tenth 9.6. No other GPU has as little power, so left out it is 63 % off.
-- **products, L40S**: 17 % below 48 MB of operands, 6 to 7 % above 96 MB. Its L2 cache has 96 MB, and replayed kernels
-  find their operands there in part; one constant says how much faster they move.
+- **products, L4 and T4**: at 70 W their clocks move. Times of a product and of the same with rows and columns exchanged
+  differ by 15 and 20 % at the median, 1 to 4 % on other GPUs.
+- **products, L40S**: one pair in ten differs by half, and the two frameworks' times of a shape by 29 % (10 to 13 %
+  elsewhere; `tools/convert_operator_timings.py` prints them). Below 48 MB of operands the error is 17 %, above 96 MB 6
+  to 7: replayed kernels find their operands in the L2 cache in part.
 - **attention, L40S**: 12 to 23 % below 129 tokens and with many heads of keys, 4 % of bias from 1,024 tokens on. Its
   rows are of a kernel for both prefill and decode, whose blocks of short sequences are not 128 queries.
+- **experts, B200, cutlass**: two sizes of model alone have this kernel; 58 rows.
 - **small products between events** (A100, source c): the host's part of a call is in them.
-- **A100 predicted from H100 and A40**: 1.29. Attention of version 1 is in all these steps, and the H100's ratio to
+- **A100 predicted from H100 and A40**: 1.33. Attention of version 1 is in all these steps, and the H100's ratio to
   version 2 is not the A100's.
+- **A40, A6000**: the rule of power is not applied. Vidur's short runs on an A40 reach the A100's part of the peak.
+- **RTX 4090 and 5060 Ti**: predicted from the L40S, whose timings are the noisiest; only llmq's engine timed them.
 """
 
 
@@ -310,13 +373,18 @@ def pages() -> dict[Path, str]:
     names = sorted({row.gpu for file in FILES for row in read_rows(file)})
     figures = {name: GpuFigures.of(TrainingMachine.load(name)) for name in names}
     head = HEAD.format(
-        gpus=" and ".join(UNSHARED_GPUS), sources=" and ".join(FITTED_SOURCES), models=" and ".join(CHECKED_MODELS)
+        gpus=" and ".join(UNSHARED_GPUS),
+        sources=" and ".join(FITTED_SOURCES),
+        models=" and ".join(CHECKED_MODELS),
+        exponent=POWER_EXPONENT,
     )
     lines = [
         head,
         *operator_lines(figures),
         "",
         *step_lines(steps, parts, constants),
+        "",
+        *engine_lines(),
         "",
         CAUSES,
         *kind_lines(by_kind, ratios),

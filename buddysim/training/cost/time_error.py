@@ -68,11 +68,18 @@ def kind_of(network: Network, cost: CostModel) -> tuple[str, str]:
         return f"recorded-{'fp32' if number_format == 'fp32' else 'half'}-{basis}", predicted_from
     kind = _described(network)
     calibration = cost.calibration
-    own = calibration is not None and not cost.borrowed
+    own = basis_of_layers(cost) != "neighbour"
     others = "other GPUs" if calibration is None else calibration.machine
     if kind == "layers-half":
-        kind = f"layers-fp32-{'own' if own else 'neighbour'}"
+        kind = f"layers-fp32-{basis_of_layers(cost)}"
     return kind, "" if own else others
+
+
+def basis_of_layers(cost: CostModel) -> str:
+    """Return what FP32 times of described layers rest on: timings of this GPU and library, of another library, GPU."""
+    if cost.calibration is None or cost.borrowed:
+        return "neighbour"
+    return "own" if cost.calibration.library == cost.library else "library"
 
 
 def _described(network: Network) -> str:

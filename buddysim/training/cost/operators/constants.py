@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -23,6 +23,29 @@ _DATA = resources.files("buddysim.training.cost") / "data" / "operators"
 
 
 @dataclass(frozen=True)
+class ExpertConstants:
+    """Constants of a kernel of grouped products, and of a whole layer of experts around it.
+
+    Attributes
+    ----------
+    computing : time of a grouped product over that of the plain one of its size, where computing bounds it
+    moving : the same where device memory bounds it
+    activations : time of the feature maps' bytes over that of one element-wise kernel
+    floor_us : of a layer, whose other kernels sort, activate and add, in microseconds
+    """
+
+    computing: float
+    moving: float
+    activations: float
+    floor_us: float
+
+    def grouped(self, products: ProductConstants) -> ProductConstants:
+        """Return the constants of grouped products from those of plain ones."""
+        rate, bandwidth = products.peak_fraction / self.computing, products.bandwidth / self.moving
+        return replace(products, peak_fraction=rate, bandwidth=bandwidth)
+
+
+@dataclass(frozen=True)
 class OperatorConstants:
     """Constants of one GPU; what no row of it measured is empty.
 
@@ -31,8 +54,7 @@ class OperatorConstants:
     products : by number format
     attention : by version of the kernel
     memory : of kernels that memory bounds
-    experts : time of a grouped product over that of the plain one of its size; None without rows
-    experts_floor_us : of a layer of experts, whose other kernels sort, activate and add, in microseconds
+    experts : by kernel
     calls_us : the host's part of a call, in microseconds, that rows measured between events have in them, by kind
     source : letters of the sources of the rows behind each part, by part
     attention_backward : rate of the backward kernel of attention over that of the forward one; None without rows
@@ -43,12 +65,11 @@ class OperatorConstants:
     products: Mapping[str, ProductConstants] = field(default_factory=dict)
     attention: Mapping[str, AttentionConstants] = field(default_factory=dict)
     memory: MemoryConstants | None = None
-    experts: float | None = None
+    experts: Mapping[str, ExpertConstants] = field(default_factory=dict)
     calls_us: Mapping[str, float] = field(default_factory=dict)
     source: Mapping[str, str] = field(default_factory=dict)
     attention_backward: float | None = None
     launch_us: Mapping[str, float] = field(default_factory=dict)
-    experts_floor_us: float = 0.0
 
     def over(self, other: OperatorConstants) -> OperatorConstants:
         """Return these constants, and those of `other` where they have none."""
@@ -57,19 +78,16 @@ class OperatorConstants:
             products={**other.products, **self.products},
             attention={**other.attention, **self.attention},
             memory=self.memory or other.memory,
-            experts=other.experts if self.experts is None else self.experts,
+            experts=self.experts or other.experts,
             calls_us={**other.calls_us, **self.calls_us},
             source={**other.source, **self.source},
             attention_backward=other.attention_backward if self.attention_backward is None else self.attention_backward,
             launch_us={**other.launch_us, **self.launch_us},
-            experts_floor_us=other.experts_floor_us if self.experts is None else self.experts_floor_us,
         )
 
     def to_toml(self) -> str:
         """Return the text of its file."""
         content: dict[str, Any] = {"format": FORMAT, "machine": self.machine}
-        if self.experts is not None:
-            content["experts"], content["experts_floor_us"] = self.experts, self.experts_floor_us
         if self.attention_backward is not None:
             content["attention_backward"] = self.attention_backward
         if self.launch_us:
@@ -78,6 +96,7 @@ class OperatorConstants:
         if self.memory is not None:
             content["memory"] = asdict(self.memory)
         content["products"] = {name: asdict(one) for name, one in self.products.items()}
+        content["experts"] = {name: asdict(one) for name, one in self.experts.items()}
         content["attention"] = {
             name: {**asdict(one), "peak_fraction": {str(size): part for size, part in one.peak_fraction.items()}}
             for name, one in self.attention.items()
@@ -111,12 +130,11 @@ def _constants(content: Mapping[str, Any]) -> OperatorConstants:
         products={name: ProductConstants(**table) for name, table in content.get("products", {}).items()},
         attention=attention,
         memory=None if memory is None else MemoryConstants(**memory),
-        experts=content.get("experts"),
+        experts={name: ExpertConstants(**table) for name, table in content.get("experts", {}).items()},
         calls_us=content.get("calls_us", {}),
         source=content.get("source", {}),
         attention_backward=content.get("attention_backward"),
         launch_us=content.get("launch_us", {}),
-        experts_floor_us=content.get("experts_floor_us", 0.0),
     )
 
 
@@ -137,7 +155,7 @@ class SharedOperatorConstants:
     floor_us: float
     memory_sharpness: float
     memory_bandwidth: Mapping[str, float]
-    experts: float
+    experts: ExpertConstants
 
     def to_toml(self) -> str:
         """Return the text of its file."""
@@ -148,7 +166,8 @@ class SharedOperatorConstants:
 def shared_constants() -> SharedOperatorConstants:
     """Load the constants that hold for all GPUs."""
     content = parse_toml((_DATA / f"{SHARED}.toml").read_text(encoding="utf-8"))
-    return SharedOperatorConstants(**{one.name: content[one.name] for one in fields(SharedOperatorConstants)})
+    named = {one.name: content[one.name] for one in fields(SharedOperatorConstants)}
+    return SharedOperatorConstants(**{**named, "experts": ExpertConstants(**named["experts"])})
 
 
 @cache

@@ -141,8 +141,9 @@ class OperatorModel:
             )
         count = sum(one[3] for one in work.products)
         m, n, k = (max(1, round(sum(one[axis] * one[3] for one in work.products) / count)) for axis in range(3))
-        ratio = self._first("experts", lambda one: one.experts) or shared_constants().experts
-        return ratio * product_seconds(constants, self.gpu, number_format, (count, m, n, k), sustained=True)
+        kernels = self._first("experts", lambda one: one.experts or None)
+        experts = shared_constants().experts if kernels is None else next(iter(kernels.values()))
+        return product_seconds(experts.grouped(constants), self.gpu, number_format, (count, m, n, k), sustained=True)
 
     def product_constants(self, number_format: str) -> ProductConstants:
         """Return the constants of products of a number format."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
 from buddysim.machine.training import TrainingMachine
-from buddysim.training.cost.operators.constants import fitted_constants, shared_constants
+from buddysim.training.cost.operators.constants import ExpertConstants, fitted_constants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.fitting.experts import expert_extents, fit_experts, layer_seconds, moved_bytes
@@ -21,16 +23,20 @@ def test_extents_and_bytes_by_hand() -> None:
     row = MeasuredOperator("h100-sxm", "triton", (64, 512, 256, 2, 8, 4), 90.0)
     assert expert_extents(row) == ((2, 16, 512, 512), (2, 16, 512, 256))
     assert moved_bytes(row) == 128 * 2 * (5 * 256 + 2 * 512)
+    ungated = MeasuredOperator("h100-sxm", "triton", (64, 2688, 1856, 2, 8, 4), 90.0)
+    assert expert_extents(ungated)[0] == (2, 16, 1856, 2688)
+    assert moved_bytes(ungated) == 128 * 2 * (3 * 1856 + 2 * 2688)
     assert moved_bytes(MeasuredOperator("b200", "cutlass", row.extents, 90.0)) == 32 * 2 * (5 * 256 + 2 * 512)
 
 
 def test_a_fit_finds_the_constants_of_the_model() -> None:
     shapes = [(tokens, 4096, 1536, 8, 128, ranks) for tokens in (16, 512, 8192) for ranks in (1, 4, 16)]
-    known = {"experts": 1.2, "experts_floor_us": 25.0}
+    known = ExpertConstants(1.2, 1.1, 1.3, 25.0)
     rows = [MeasuredOperator("h100-sxm", "triton", shape, 1.0) for shape in shapes]
     seconds = layer_seconds(known, GPU, PRODUCTS, 0.8, rows)
     timed = [MeasuredOperator("h100-sxm", "triton", shape, us) for shape, us in zip(shapes, 1e6 * seconds, strict=True)]
-    assert fit_experts(GPU, PRODUCTS, 0.8, timed) == pytest.approx(known, rel=0.02)
+    result = fit_experts(GPU, PRODUCTS, 0.8, timed)
+    assert asdict(result) == pytest.approx(asdict(known), rel=0.05)
 
 
 def test_pairs_of_other_ranks_explain_the_measured_layers() -> None:
@@ -39,11 +45,14 @@ def test_pairs_of_other_ranks_explain_the_measured_layers() -> None:
     fitted = fitted_constants()
     away = errors(GPU, "experts", rows, fitted["h100-sxm"], fitted)
     assert away is not None
-    assert np.median(abs(away)) < 0.13
+    assert np.median(abs(away)) < 0.08
     spread = [row for row in rows if row.extents[5] >= 64]
     constants = fitted["h100-sxm"]
-    named = {"experts": constants.experts or 0.0, "experts_floor_us": constants.experts_floor_us}
     fraction = shared_constants().memory_bandwidth["elementwise"]
     own = [MeasuredOperator(row.gpu, "cutlass", row.extents, row.us) for row in spread]
-    without = layer_seconds(named, GPU, PRODUCTS, fraction, own) * 1e6 / np.array([row.us for row in own])
+    without = (
+        layer_seconds(constants.experts["triton"], GPU, PRODUCTS, fraction, own)
+        * 1e6
+        / np.array([row.us for row in own])
+    )
     assert np.median(without) < 0.7

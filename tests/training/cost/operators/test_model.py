@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost import CostModel
-from buddysim.training.cost.operators.constants import fitted_constants, parse_constants
+from buddysim.training.cost.operators.constants import ExpertConstants, fitted_constants, parse_constants
+from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.model import FLASH2_ON_HOPPER, OperatorModel, neighbours
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.work import AttentionWork, OperationWork, work_of
@@ -36,6 +39,26 @@ def test_a_gpu_without_timings_takes_a_neighbours_and_says_so() -> None:
     assert neighbours("h100-pcie")[:2] == ("h100-pcie", "h100-sxm")
 
 
+def test_a_card_of_low_power_sustains_less_of_another_ones_rate() -> None:
+    """70 of 174 W leave a T4 0.505 of its peak rates: what it takes from the V100 falls by as much."""
+    t4, v100 = GpuFigures.of(TrainingMachine.load("t4")), GpuFigures.of(TrainingMachine.load("v100"))
+    assert t4.sustained == pytest.approx((70 / 174) ** 0.75)
+    assert v100.sustained == 1.0
+    fitted = {name: one for name, one in fitted_constants().items() if name != "t4"}
+    borrowed = OperatorModel(TrainingMachine.load("t4"), fitted=fitted).product_constants("fp32")
+    other = fitted["v100"].products["fp32"].peak_fraction
+    assert borrowed.peak_fraction == pytest.approx(other * (70 / 174) ** 0.75)
+    own = OperatorModel(TrainingMachine.load("t4")).product_constants("fp32")
+    assert own == fitted_constants()["t4"].products["fp32"]
+
+
+def test_attention_of_a_card_of_low_power() -> None:
+    """An A10 has 150 of 250 W, the A100 whose kernel it takes all of its power."""
+    own = fitted_constants()["a100-80"].attention["flash2"].peak_fraction[128]
+    a10 = OperatorModel(TrainingMachine.load("a10"), fitted={"a100-80": fitted_constants()["a100-80"]})
+    assert a10.attention_constants("flash").peak_fraction[128] == pytest.approx(own * 0.6**0.75)
+
+
 def test_a_large_product_reaches_a_large_part_of_the_peak(h100: OperatorModel) -> None:
     spent = h100.time_ps(OperationWork(0, ((8192, 8192, 8192, 1),), "bf16")) / 1e12
     assert 0.6 < 2 * 8192**3 / spent / 989.4e12 < 0.9
@@ -51,6 +74,12 @@ def test_groups_are_one_kernel(h100: OperatorModel) -> None:
     grouped = OperationWork(0, products, "bf16", grouped=True)
     single = OperationWork(0, ((64, 1024, 1024, 1),), "bf16")
     assert h100.time_ps(grouped) < 64 * h100.time_ps(single)
+
+
+def test_grouped_products_compute_and_move_at_rates_of_their_own() -> None:
+    plain = fitted_constants()["h100-sxm"].products["bf16"]
+    grouped = ExpertConstants(computing=2.0, moving=4.0, activations=1.0, floor_us=0.0).grouped(plain)
+    assert grouped == replace(plain, peak_fraction=plain.peak_fraction / 2, bandwidth=plain.bandwidth / 4)
 
 
 def test_constants_are_read_as_they_are_written() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.rows import TimedStep
 from buddysim.training.cost.operators.steps import IterationConstants, StepParts, network_of_step, parts_of, step_ms
@@ -58,3 +59,14 @@ def test_the_loss_reads_one_probability_of_a_row(name: str) -> None:
     (operation,) = [one for one in network_of_step(STEP).tape.operations if one.name == name]
     logits = max(one.bytes for one in operation.reads)
     assert work_of(operation).bytes == pytest.approx(logits if "backward" in name else 0, abs=0.01 * logits)
+
+
+def test_ddp_updates_all_weights_on_each_gpu_and_reduces_gradients_once() -> None:
+    step = replace(STEP, recipe="bf16", part="step", gpus=8, sharding="fsdp")
+    network, cost = network_of_step(step), CostModel.load("a100-80", precision="bf16")
+    sharded, ddp, alone = (parts_of(replace(step, sharding=name), network, cost) for name in ("fsdp", "ddp", "none"))
+    assert ddp.update_ms == pytest.approx(8 * sharded.update_ms)
+    assert alone.update_ms == ddp.update_ms
+    stored = sum(one.bytes for one in network.tape.storages if one.kind == "parameter")
+    assert ddp.collectives_ms == CollectiveTimes(cost.machine).time_ps("all_reduce", stored, 8) / 1e9
+    assert (alone.collectives_ms, sharded.collectives_ms > ddp.collectives_ms) == (0.0, True)

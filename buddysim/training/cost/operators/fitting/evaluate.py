@@ -61,10 +61,8 @@ def predicted_seconds(
         elif file == "experts" and "bf16" in constants.products:
             shared = shared_constants()
             bandwidth = shared.memory_bandwidth if constants.memory is None else constants.memory.bandwidth
-            layer = {
-                "experts": constants.experts or shared.experts,
-                "experts_floor_us": constants.experts_floor_us,
-            }
+            kernels = constants.experts or {"": shared.experts}
+            layer = kernels.get(name, next(iter(kernels.values())))
             return layer_seconds(layer, gpu, constants.products["bf16"], bandwidth["elementwise"], rows)
     return None
 

@@ -1,7 +1,7 @@
 """Times of a whole layer of experts, as it was measured: its products, its feature maps, its other kernels.
 
 A layer's rows have both products (gate and up in one, then down), the activation between them, and the weighted sum
-behind. Where experts are spread over ranks, Triton's kernel (vLLM) writes zeros for the pairs of token and expert of
+behind; experts of `UNGATED` have no gate. Where experts are spread over ranks, Triton's kernel (vLLM) writes zeros for the pairs of token and expert of
 other ranks, so feature maps of all pairs are moved; CUTLASS' kernel moves those of its own experts alone.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.training.cost.operators.constants import ExpertConstants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.cost.operators.fitting.search import Bounds, fitted
@@ -21,13 +22,21 @@ from buddysim.training.cost.operators.rows import MeasuredOperator
 ALL_PAIRS = "triton"
 """The kernel that writes the feature maps of all pairs of token and expert."""
 
-INNER_ACCESSES, HIDDEN_ACCESSES = 5, 2
+UNGATED = ((2688, 1856), (2048, 5120))
+"""Hidden and inner size of layers without a gate: Nemotron's, whose activation is a squared ReLU (its `config.json`)."""
+
+INNER_ACCESSES, UNGATED_ACCESSES, HIDDEN_ACCESSES = 5, 3, 2
 """Accesses to each element: both halves are written and read, the activation is written; the sum reads what is written.
 
 The second product's reading of the activation is in its own time.
 """
 
-EXPERT_BOUNDS: Mapping[str, Bounds] = {"experts": Bounds(1.0, 0.3, 3.0), "experts_floor_us": Bounds(20.0, 0.0, 300.0)}
+EXPERT_BOUNDS: Mapping[str, Bounds] = {
+    "computing": Bounds(1.0, 0.3, 3.0),
+    "moving": Bounds(1.0, 0.3, 3.0),
+    "activations": Bounds(1.0, 0.2, 4.0),
+    "floor_us": Bounds(20.0, 0.0, 300.0),
+}
 _HALF_BYTES = 2
 
 
@@ -38,18 +47,20 @@ def expert_extents(row: MeasuredOperator) -> tuple[tuple[int, int, int, int], tu
     pairs = max(1, tokens * per_token // ranks)
     active = min(own, pairs)
     rows = max(1, round(pairs / active))
-    return (active, rows, 2 * inner, hidden), (active, rows, hidden, inner)
+    first = inner if (hidden, inner) in UNGATED else 2 * inner
+    return (active, rows, first, hidden), (active, rows, hidden, inner)
 
 
 def moved_bytes(row: MeasuredOperator) -> float:
     """Return the bytes of feature maps that a layer moves between its kernels."""
     tokens, hidden, inner, per_token, _, ranks = row.extents
     pairs = tokens * per_token / (1 if row.name == ALL_PAIRS else ranks)
-    return pairs * _HALF_BYTES * (INNER_ACCESSES * inner + HIDDEN_ACCESSES * hidden)
+    accesses = UNGATED_ACCESSES if (hidden, inner) in UNGATED else INNER_ACCESSES
+    return pairs * _HALF_BYTES * (accesses * inner + HIDDEN_ACCESSES * hidden)
 
 
 def layer_seconds(
-    named: Mapping[str, float],
+    constants: ExpertConstants,
     gpu: GpuFigures,
     products: ProductConstants,
     bandwidth: float,
@@ -59,22 +70,23 @@ def layer_seconds(
 
     Parameters
     ----------
-    named : `OperatorConstants.experts` and `experts_floor_us`
+    products : of plain products
     bandwidth : fraction of the peak bandwidth of element-wise kernels
     """
     parts = np.array([expert_extents(one) for one in rows], dtype=float)
-    spent = sum(fast.products_seconds(vars(products), gpu, "bf16", parts[:, index]) for index in (0, 1))
+    grouped = vars(constants.grouped(products))
+    spent = sum(fast.products_seconds(grouped, gpu, "bf16", parts[:, index]) for index in (0, 1))
     moving = np.array([moved_bytes(one) for one in rows]) / (gpu.dram_bytes_per_s * bandwidth)
-    return np.asarray(named["experts_floor_us"] / 1e6 + named["experts"] * spent + moving)
+    return np.asarray(constants.floor_us / 1e6 + spent + constants.activations * moving)
 
 
 def fit_experts(
     gpu: GpuFigures, products: ProductConstants, bandwidth: float, rows: Sequence[MeasuredOperator]
-) -> dict[str, float]:
-    """Return the constants of layers of experts."""
+) -> ExpertConstants:
+    """Return the constants of layers of experts, of rows of one kernel."""
     seconds = np.array([row.us for row in rows]) / 1e6
 
     def predict(tried: Mapping[str, float]) -> NDArray[np.float64]:
-        return layer_seconds(tried, gpu, products, bandwidth, rows)
+        return layer_seconds(ExpertConstants(**tried), gpu, products, bandwidth, rows)
 
-    return fitted(predict, seconds, EXPERT_BOUNDS)
+    return ExpertConstants(**fitted(predict, seconds, EXPERT_BOUNDS))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.training.cost.operators.attention import AttentionConstants
-from buddysim.training.cost.operators.constants import OperatorConstants, SharedOperatorConstants
+from buddysim.training.cost.operators.constants import (
+    ExpertConstants,
+    OperatorConstants,
+    SharedOperatorConstants,
+)
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.cost.operators.fitting.experts import fit_experts
@@ -49,6 +54,9 @@ WITH_HOST = ("n", "c")
 
 ALONE = "v"
 """Source that times kernels alone, without the host: floors come from it."""
+
+PLAIN = ExpertConstants(1.0, 1.0, 1.0, 0.0)
+"""Grouped products that take as long as plain ones."""
 
 MAX_ROWS = 1200
 """Rows of one fit, the first by their order in the file's hash: more change no constant by a percent."""
@@ -166,8 +174,12 @@ def fit_gpu(
     own = OperatorConstants(gpu.name, products, attention, memory, calls_us=calls, source=source)
     if not rows["experts"]:
         return own
-    layer = fit_experts(gpu, products["bf16"], fractions["elementwise"], rows["experts"])
-    return replace(own, experts=layer["experts"], experts_floor_us=layer["experts_floor_us"])
+    by_kernel: dict[str, list[MeasuredOperator]] = {}
+    for row in rows["experts"]:
+        by_kernel.setdefault(row.name, []).append(row)
+    by_rows = sorted(by_kernel.items(), key=lambda item: (-len(item[1]), item[0]))
+    fraction = fractions["elementwise"]
+    return replace(own, experts={name: fit_experts(gpu, products["bf16"], fraction, some) for name, some in by_rows})
 
 
 def fit_shared(
@@ -187,7 +199,7 @@ def fit_shared(
                 fits.append(fit_products(gpu, number_format, some, {}))
                 floors.append(fits[-1]["floor_us"])
     products = {name: _median(one[name] for one in fits) for name in SHARED_PRODUCTS}
-    draft = SharedOperatorConstants(products, _median(floors), 1.5, {}, 1.0)
+    draft = SharedOperatorConstants(products, _median(floors), 1.5, {}, PLAIN)
     bandwidth: dict[str, list[float]] = {}
     for name, gpu in gpus.items():
         if rows[name]["memory"]:
@@ -195,14 +207,19 @@ def fit_shared(
             for kind, fraction in memory.bandwidth.items():
                 bandwidth.setdefault(kind, []).append(fraction)
     draft = replace(draft, memory_bandwidth={kind: _median(values) for kind, values in sorted(bandwidth.items())})
-    ratios = []
+    layers = []
     for name, gpu in gpus.items():
         if rows[name]["experts"]:
             some = [one for one in rows[name]["products"] if one.name == "bf16"]
             constants = ProductConstants(**fit_products(gpu, "bf16", some, products))
             fraction = draft.memory_bandwidth["elementwise"]
-            ratios.append(fit_experts(gpu, constants, fraction, rows[name]["experts"])["experts"])
-    return replace(draft, experts=_median(ratios) if ratios else 1.0)
+            kernel = Counter(one.name for one in rows[name]["experts"]).most_common(1)[0][0]
+            own = [one for one in rows[name]["experts"] if one.name == kernel]
+            layers.append(asdict(fit_experts(gpu, constants, fraction, own)))
+    if not layers:
+        return draft
+    shared = {name: _median(one[name] for one in layers) for name in layers[0]}
+    return replace(draft, experts=ExpertConstants(**shared))
 
 
 def _median(values: Iterable[float]) -> float:
