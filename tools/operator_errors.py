@@ -267,8 +267,8 @@ def kind_lines(by_kind: Mapping[str, Mapping[str, float]], ratios: Sequence[Meas
     yield "| kind | rows | median error | from | to | half-width |"
     yield "|---|---|---|---|---|---|"
     for kind, one in by_kind.items():
-        away = f"{100 * one['median']:.1f}% | {one['low']:.2f} | {one['high']:.2f} | {50 * (one['high'] - one['low']):.1f}%"
-        yield f"| {kind} | {one['rows']:.0f} | {away} |"
+        bounds = f"{one['low']:.2f} | {one['high']:.2f} | {50 * (one['high'] - one['low']):.1f}%"
+        yield f"| {kind} | {one['rows']:.0f} | {100 * one['median']:.1f}% | {bounds} |"
     yield ""
     yield (
         "Test of the ranges: each model of each source is left out in turn. Its range comes from the others, and its "
