@@ -181,9 +181,9 @@ def engine_lines() -> Iterator[str]:
     yield "## An engine of its own"
     yield ""
     yield (
-        "llmq is a C++ engine with fused kernels and CUDA graphs. Its steps are no times of PyTorch: they are shown, and "
-        "in no error. The prediction is that of compiled code. Of its memory-saving settings only rows without any are "
-        "here, in bf16, of one GPU."
+        "llmq is a C++ engine with fused kernels and CUDA graphs. Its steps are no times of PyTorch: they are shown, "
+        "and in no error. The prediction is that of compiled code. Only rows of one GPU in bf16 are here, without "
+        "settings that save memory."
     )
     yield ""
     yield "| step | GPU | model | tokens, batch | measured ms | predicted / measured |"
