@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, ClassVar
 from weakref import ref
 
@@ -23,6 +24,7 @@ from buddysim.training.autograd.replayed import (
     ReplayedResults,
 )
 from buddysim.training.autograd.saved_hooks import SavedTensorHooks, packed, saving_with, unpacked
+from buddysim.training.autograd.stored_offload import OffloadedResults
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.autograd.tensor import Tensor
 
@@ -66,13 +68,18 @@ class CheckpointedRegion(SavedTensorHooks):
     ----------
     keeps : which operators' results are stored; None: none
     early_stop : whether the second run ends with the last tensor that is needed
+    host, block : stored results that are offloaded, and the number of the region's block
     """
 
     records: ClassVar[bool] = False
 
-    def __init__(self, tape: Tape, keeps: KeepResults | None = None, early_stop: bool = True) -> None:
+    def __init__(
+        self, tape: Tape, keeps: KeepResults | None = None, early_stop: bool = True,
+        host: OffloadedResults | None = None, block: int = 0,
+    ) -> None:  # fmt: skip
         self.tape, self.early_stop, self.scope = tape, early_stop, tape.scope
-        self.noted = NotedResults(tape, keeps)
+        self.host, self.block = host, block
+        self.noted = NotedResults(tape, keeps, None if host is None else partial(host.store, block))
         self.autocast = None if tape.autocast is None else tape.autocast.dtype
         self.inputs: list[Any] = []
         self.calls: list[tuple[str, Function, tuple[Any, ...], dict[str, Any]]] = []
@@ -90,7 +97,9 @@ class CheckpointedRegion(SavedTensorHooks):
         self.calls.append((self.tape.scope, function, args_again, kwargs))
         with ExitStack() as stack:
             self._enter(stack, self, self.noted)
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+        self.noted.settle()
+        return result
 
     def pack(self, tensor: Tensor, before: bool) -> _Holder:
         holder = _Holder()
@@ -139,6 +148,8 @@ class CheckpointedRegion(SavedTensorHooks):
 
     def _run_again(self) -> None:
         tape = self.tape
+        if self.host is not None:
+            self.host.backward_begins(self.block)
         args = [one.unpack() if isinstance(one, _PackedInput) else one for one in self.inputs]
         scope, node, grad_enabled = tape.scope, tape.node, tape.grad_enabled
         tape.node, tape.grad_enabled = "", True

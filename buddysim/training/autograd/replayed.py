@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 KeepResults = Callable[[str], bool]
 
 
+#: Takes a stored result: the operator's number among those whose results are stored, and its first result.
+StoreOnHost = Callable[[int, Tensor], None]
+
+
 class OperatorStart(NamedTuple):
     """Where an operator of a region begins: its first allocation, or its launch where it allocates nothing."""
 
@@ -51,14 +55,21 @@ class OperatorCache:
 class NotedResults(OperatorCache):
     """The first run.
 
+    Parameters
+    ----------
+    offload : is given each operator whose results are stored: its number among them, and its first result
+
     Attributes
     ----------
     stored : memory of the stored results, by operator and how many of its name came before
     last : where the last operator began
     """
 
-    def __init__(self, tape: Tape, keeps: KeepResults | None) -> None:
+    def __init__(self, tape: Tape, keeps: KeepResults | None, offload: StoreOnHost | None = None) -> None:
         self.tape, self.keeps, self.is_mode = tape, keeps, keeps is not None
+        self.offload = offload
+        self.computed: tuple[int, Tensor] | None = None
+        self.stored_operators = 0
         self.stored: dict[tuple[str, int], list[TensorStorage]] = {}
         self.last = OperatorStart(None, 0)
         self._allocations = self._launches = 0
@@ -70,12 +81,22 @@ class NotedResults(OperatorCache):
             self._begun = producer, self._allocations, len(self.tape.storages)
         self._allocations += 1
 
+    def settle(self) -> None:
+        """Hand over a stored result whose operator is recorded by now."""
+        computed, self.computed = self.computed, None
+        if computed is not None and self.offload is not None:
+            self.offload(*computed)
+
     def launched(self, name: str, writes: Sequence[Tensor]) -> bool:
+        self.settle()
         begun = self._begun if self._begun is not None and self._begun[0] == name else None
         self.last = OperatorStart(begun[1] if begun else None, self._launches)
         if self.keeps is not None and self.keeps(name) and begun is not None:
             new = {one.storage.record.number: one.storage for one in writes}
             self.stored[name, self._counts[name]] = [new[number] for number in sorted(new) if number >= begun[2]]
+            if self.offload is not None:
+                self.computed = self.stored_operators, writes[0]
+                self.stored_operators += 1
         self._counts[name] += 1
         self._launches += 1
         self._begun = None

@@ -21,12 +21,17 @@ from buddysim.training.plans.schema import (
     wrong,
 )
 from buddysim.training.saving.block_range import BlockRange
-from buddysim.training.saving.checkpoint_rule import CheckpointRule, StoredOperators
+from buddysim.training.saving.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
 from buddysim.training.saving.compression_rule import CompressionRule
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
 
 _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
+#: Fields of blocks that are computed again.
+_RECOMPUTED = {
+    "together", "stored", "every_second_product", "early_stop", "offloaded_results", "defer", "ahead",
+}  # fmt: skip
+_RESULT = re.compile(r"([0-9]{1,6}):([0-9]{1,6})")
 
 
 # Writing
@@ -86,6 +91,10 @@ def _recomputed(rule: CheckpointRule) -> dict[str, Any]:
     row: dict[str, Any] = {"range": f"{rule.first}-{rule.last}", "saved": "recompute", "together": rule.together}
     if rule.stored is not None:
         row |= {"stored": list(rule.stored.names), "every_second_product": rule.stored.every_second_product}
+    if rule.offloaded is not None:
+        on_host = rule.offloaded
+        row["offloaded_results"] = [f"{block}:{number}" for block, number in on_host.results]
+        row |= {"defer": on_host.defer, "ahead": on_host.ahead}
     return row | {"early_stop": rule.early_stop}
 
 
@@ -115,7 +124,7 @@ def rules_of(plan: RecordedPlanFields, blocks: int) -> SavingRules:
             refuse_others(row, where, {"modules"}, because)
             checkpoints.append(_checkpoint(row, where, first, last))
             continue
-        refuse_others(row, where, {"together", "stored", "every_second_product", "early_stop"}, because)
+        refuse_others(row, where, _RECOMPUTED, because)
         if row.saved == "keep":
             refuse_others(row, where, {"modules"}, because)
         else:
@@ -157,8 +166,25 @@ def _checkpoint(row: BlockFields, where: str, first: int, last: int) -> Checkpoi
     if row.stored is not None:
         stored = StoredOperators(tuple(row.stored), row.every_second_product)
     else:
-        refuse_others(row, where, {"every_second_product"}, "no stored")
-    return CheckpointRule(first, last, row.together, stored, row.early_stop)
+        refuse_others(row, where, {"every_second_product", "offloaded_results"}, "no stored")
+    return CheckpointRule(
+        first, last, row.together, stored, row.early_stop, _on_the_host(row, where, first, last)
+    )  # fmt: skip
+
+
+def _on_the_host(row: BlockFields, where: str, first: int, last: int) -> OffloadedStores | None:
+    if row.offloaded_results is None:
+        refuse_others(row, where, {"defer", "ahead"}, "no offloaded_results")
+        return None
+    if row.together != 1:
+        raise wrong(f"{where}.together", row.together, "1 next to offloaded_results")
+    results = []
+    for text in row.offloaded_results:
+        matched = _RESULT.fullmatch(text)
+        if not matched or not first <= int(matched[1]) <= last:
+            raise wrong(f"{where}.offloaded_results", text, f"BLOCK:NUMBER of blocks {first} to {last}")
+        results.append((int(matched[1]), int(matched[2])))
+    return OffloadedStores(tuple(results), row.defer, row.ahead)
 
 
 def _refuse_overlaps(checkpoints: Sequence[CheckpointRule]) -> None:

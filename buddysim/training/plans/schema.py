@@ -42,7 +42,7 @@ class WeightsFields(Schema):
 
 
 class BlockFields(Schema):
-    """How blocks are saved; `together` to `early_stop` belong to those that are computed again."""
+    """How blocks are saved; `together` to `ahead` belong to those that are computed again."""
 
     range: str
     saved: SavedAs
@@ -50,6 +50,9 @@ class BlockFields(Schema):
     stored: list[Filled] | None = None
     every_second_product: bool = False
     early_stop: bool = True
+    offloaded_results: list[Filled] | None = None
+    defer: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1
+    ahead: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1
     modules: list[Filled] = Field(default_factory=list)
 
 

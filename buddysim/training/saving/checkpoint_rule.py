@@ -53,6 +53,22 @@ class StoredOperators:
 
 
 @dataclass(frozen=True)
+class OffloadedStores:
+    """Stored results that are on the host between forward and backward pass.
+
+    Attributes
+    ----------
+    results : block, and number among the operators whose results it stores, of each
+    defer : blocks behind its own with whose end a result leaves the GPU
+    ahead : blocks before whose backward pass a result is fetched, from its own one on
+    """
+
+    results: tuple[tuple[int, int], ...]
+    defer: int = 8
+    ahead: int = 1
+
+
+@dataclass(frozen=True)
 class CheckpointRule:
     """Recomputation of consecutive blocks in regions.
 
@@ -62,6 +78,7 @@ class CheckpointRule:
     together : blocks of one region
     stored : operators whose results stay; None: none
     early_stop : whether a region's second run ends with the last tensor that is needed
+    offloaded : those of the stored results that are on the host; of regions of one block
     """
 
     first: int
@@ -69,6 +86,7 @@ class CheckpointRule:
     together: int = 1
     stored: StoredOperators | None = None
     early_stop: bool = True
+    offloaded: OffloadedStores | None = None
 
     def regions(self) -> Iterator[range]:
         """The blocks of each region."""

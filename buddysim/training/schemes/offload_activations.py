@@ -4,7 +4,8 @@ A model of a configuration is recorded with hooks that copy what autograd saves,
 does it (`training.autograd.offload`): one stream of copies, which waits for the computations and is waited for, tensor
 by tensor. With two streams each direction has its own. Megatron's fine-grained offload has that too, and names the
 modules; it also fetches a group of tensors ahead and leaves the last layer's on the GPU, which isn't simulated. Without
-streams it is PyTorch's `save_on_cpu` for tensors of a least size. Recomputed blocks offload their inputs alone.
+streams it is PyTorch's `save_on_cpu` for tensors of a least size. Recomputed blocks offload their inputs alone, or what
+they store of their results, as torchtitan's graph trainer (`training.autograd.stored_offload`).
 Other networks offload the feature maps that a backward step reads, and fetch them just in time.
 """
 
@@ -23,6 +24,8 @@ from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.not_simulated import NotSimulatedError
 from buddysim.training.option import Option, values
 from buddysim.training.saving.block_range import BlockRange
+from buddysim.training.saving.checkpoint_rule import CheckpointRule
+from buddysim.training.saving.largest_results import with_offloaded_results
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
@@ -46,6 +49,8 @@ FACTS = SchemeFacts(
     "`docs/validation/llm.md`",
 )
 ACCURACY = UNCHANGED
+#: Blocks by which torchtitan fetches stored results ahead, by default.
+FETCHED_AHEAD = 1
 _GROUP = "scheme offload-activations"
 OPTIONS = {
     "checkpoint": CHECKPOINT,
@@ -56,6 +61,13 @@ OPTIONS = {
         int, "offloaded tensors that the GPU holds until a later one is offloaded", "N", 5, _GROUP
     ),
     "offload_min_bytes": Option(int, "least size of an offloaded tensor", "BYTES", 1024, _GROUP),
+    "offload_results": Option(
+        float, "pinned host memory, in GiB, for results that recomputed blocks store (--checkpoint selective or "
+        "operators:..), the largest first, as torchtitan; the inputs of blocks then stay", "GIB", None, _GROUP,
+    ),
+    "offload_defer": Option(
+        int, "blocks behind its own with whose end such a result leaves the GPU", "N", 1, _GROUP
+    ),
     "offload_modules": Option(
         str, "modules of blocks whose saved tensors are offloaded, by name; all but the output's if not given",
         "NAME[,NAME..]", None, _GROUP,
@@ -86,6 +98,12 @@ def plan(
                 "not simulated with compile: offloads what eager code saves",
                 "--checkpoint block too (then it offloads the inputs of blocks)",
             )
+        if selected["offload_results"] is not None:
+            rules = _on_the_host(rules, network, selected["offload_results"], selected["offload_defer"])
+            return Plan(
+                name, {}, as_recorded=True, allocator=LiveSetCounter(), saving=SavingRules(rules), notes=notes,
+                assumptions={"memory": eager.MEMORY},
+            )  # fmt: skip
         ranges = (BlockRange(0, network.blocks - 1, modules),) if modules else ()
         return Plan(
             name, {}, as_recorded=True, allocator=LiveSetCounter(),
@@ -109,6 +127,18 @@ def plan(
         prefetch="just-in-time" if settings.streams else "on-demand",
         nothing_to_do="nothing to offload: no backward step reads a feature map of that size" * (not stash),
     )
+
+
+def _on_the_host(
+    rules: tuple[CheckpointRule, ...], network: RecordedNetwork, gib: float, defer: int
+) -> tuple[CheckpointRule, ...]:
+    """Return rules whose stored results are offloaded, within so much host memory."""
+    if len(rules) != 1 or rules[0].stored is None:
+        raise BuddysimError("offload_results: no block stores results: expected checkpoint selective or operators:..")
+    for name, value, least, most in (("offload_results", gib, 0, 1 << 20), ("offload_defer", defer, 0, 1 << 20)):
+        if not least <= value <= most:
+            raise BuddysimError(f"{name} {value:g}: expected {least} to {most}")
+    return (with_offloaded_results(rules[0], network.tape, int(gib * (1 << 30)), defer, FETCHED_AHEAD),)
 
 
 def _settings(streams: int, stash: int, min_bytes: int) -> OffloadSettings:

@@ -16,11 +16,13 @@ LARGE = 1.05
 #: Measured times that differ by less have no order.
 SAME = 0.02
 _UNITS = {"GiB": float(1 << 30), "GB": 1e9}
-#: What the source prints, as a counter; active bytes are allocated ones that no stream still reads.
+#: What the source prints, as a counter; active bytes are allocated ones that no stream still reads. Where it doesn't
+#: say, allocated bytes are compared.
 _COUNTERS = {
     "active": "memory.peak_allocated_bytes",
     "allocated": "memory.peak_allocated_bytes",
     "reserved": "memory.peak_reserved_bytes",
+    "not stated": "memory.peak_allocated_bytes",
 }
 
 
@@ -82,10 +84,13 @@ def _saved(row: MeasuredScheme, with_scheme: TrainingResult, without: TrainingRe
 
 
 def ordered_pairs(rows: Sequence[ComparedScheme]) -> Iterator[tuple[str, str, bool]]:
-    """Yield pairs of variants of one training whose measured times differ: faster, slower, whether simulated so."""
+    """Yield pairs of variants of one training whose measured times differ: faster, slower, whether simulated so.
+
+    Upper bounds are no times.
+    """
     variants: dict[str, dict[str, tuple[float, float]]] = {}
     for one in rows:
-        if one.slowdown is not None and one.row.slowdown is not None:
+        if one.slowdown is not None and one.row.slowdown is not None and not one.row.is_bound:
             own = variants.setdefault(one.row.compared_with, {one.row.compared_with: (1.0, 1.0)})
             own[one.row.id] = one.row.slowdown, one.slowdown
     for group in variants.values():

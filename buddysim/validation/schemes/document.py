@@ -81,8 +81,8 @@ Causes of errors:
   takes 1.27 s. Measured are 0.25 s in addition; the compiled row, where nothing overlaps, has 0.57 s in addition, and
   0.43 s simulated. So the host is slower than simulated by a third. Its four processes that decode images on the six
   cores are in no rate.
+- *offload-pr-012 to -014*: simulated copies are hidden wholly, while the source's growing bounds suggest that some are
+  not.
 - *torchtitan-pr-002*: bytes saved are those of reserved memory. The simulated allocator reserves 7.8 GiB more than are
   allocated with full recomputation, and 3.5 GiB without. Of allocated memory, 45 % are saved.
-- *offload-pr-012 to -014* are not simulated. By arithmetic, 5, 8 and 10 GiB are 9.5 %, 15.3 % and 19.1 % of the 52.44
-  GiB of torchtitan-pr-001, whose repository they are of: 4 to 8 % less than printed.
 """.strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -103,8 +103,22 @@ def _torchtitan(name: str) -> SimulatedRow:
     return SimulatedRow("h100-96", contents()["llama-3.1-8b"], 1, "activation-checkpointing", options)
 
 
+#: Budget of host memory in GiB.
+_STORED_ON_HOST = {"offload-pr-012": 5, "offload-pr-013": 8, "offload-pr-014": 10}
+
+
+def _offload_pr(name: str) -> SimulatedRow:
+    """Torchtitan's training with selective recomputation, whose stored results are offloaded; defer 8."""
+    without = _torchtitan("torchtitan-pr-001")
+    if name not in _STORED_ON_HOST:
+        return without
+    options = {**without.options, "offload_results": _STORED_ON_HOST[name], "offload_defer": 8}
+    return replace(without, scheme="offload-activations", options=options)
+
+
 _READINGS: Mapping[str, Callable[[str], SimulatedRow]] = {
     "torchtune-flags": _torchtune,
     "torchao-offload": _torchao,
     "torchtitan-pr": _torchtitan,
+    "offload-pr": _offload_pr,
 }

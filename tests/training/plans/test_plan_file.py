@@ -26,7 +26,7 @@ from buddysim.training.networks.graph import Network
 from buddysim.training.plans.plan_file import parse_plan, plan_text
 from buddysim.training.request import TrainingRequest, make_options
 from buddysim.training.saving.block_range import BlockRange
-from buddysim.training.saving.checkpoint_rule import CheckpointRule, StoredOperators
+from buddysim.training.saving.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
 from buddysim.training.saving.compression_rule import CompressionRule
 from buddysim.training.saving.offload_rule import OffloadRule
 from buddysim.training.saving.rules import SavingRules
@@ -123,7 +123,11 @@ def rules(draw: st.DrawFn) -> SavingRules:
             stored = draw(
                 st.none() | st.builds(StoredOperators, st.sampled_from([("mm",), ("mm", "bmm")]), st.booleans())
             )
-            checkpoints.append(CheckpointRule(start, last, draw(st.integers(1, 2)), stored, draw(st.booleans())))
+            together = draw(st.integers(1, 2))
+            results = st.lists(st.tuples(st.integers(start, last), st.integers(0, 9)), max_size=3).map(tuple)
+            on_host = st.none() | st.builds(OffloadedStores, results, st.integers(0, 9), st.integers(0, 9))
+            offloaded = draw(on_host) if stored and together == 1 else None
+            checkpoints.append(CheckpointRule(start, last, together, stored, draw(st.booleans()), offloaded))
         start = last + 1
     copies = st.builds(OffloadSettings, st.integers(0, 2), st.integers(1, 6), st.integers(0, 5000), st.booleans())
     ranges = draw(st.lists(RANGES, max_size=2).map(tuple))
