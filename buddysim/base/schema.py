@@ -40,6 +40,7 @@ _EXPECTED = {
     "too_short": "at least {min_length} values",
     "too_long": "at most {max_length} values",
     "value_error": "{error}",
+    "union_tag_invalid": "one of {expected_tags}",
 }
 
 S = TypeVar("S", bound="Schema")
@@ -95,6 +96,14 @@ def checked(schema: type[S], content: object, where: str = "") -> S:
         raise BuddysimError(f"{where}: {problem}" if where else problem) from None
 
 
+def checked_type(adapter: TypeAdapter[T], content: object, where: str) -> T:
+    """Return a content of any type that pydantic knows: `checked`, for entries of which a file has millions."""
+    try:
+        return adapter.validate_python(content)
+    except ValidationError as error:
+        raise BuddysimError(f"{where}: {problem_of(error, content, adapter.json_schema)}") from None
+
+
 def checked_cells(schema: type[S], cells: Mapping[str, str], where: str) -> S:
     """Return the fields of a row of CSV: `checked`, with numbers written as texts."""
     try:
@@ -136,6 +145,8 @@ def problem_of(error: ValidationError, content: object, json_schema: Any) -> str
         return f"{field}: expected one of {', '.join(names)}{hint(str(path[-1]), names)}"
     if problem["type"] in ("missing", "missing_argument"):
         return f"{field} is missing"
+    if problem["type"] == "union_tag_not_found":
+        return f"{problem['ctx']['discriminator']} is missing"
     if problem["type"] == "unexpected_keyword_argument":
         names = _names(json_schema(), path[:-1])
         return f"{field}: expected one of {', '.join(names)}{hint(str(path[-1]), names)}"

@@ -16,13 +16,15 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import INCOMPLETE, write_bytes, write_text, write_with
+from buddysim.base.schema import Schema, checked
 from buddysim.base.textfile import decoded, parse_json, read_json
 from buddysim.capture.page_sampling import sampled_pages
 from buddysim.compress import DEFAULT, entry_classes
@@ -62,6 +64,23 @@ class SpooledSnapshot:
 @dataclass(frozen=True)
 class Progress:
     """Progress of the training: completed iterations, whether the script ended by itself, problems."""
+
+    iterations: int = 0
+    finished: bool = False
+    problem: str = ""
+
+
+class SpooledHead(Schema):
+    """The head of a snapshot: of each storage its name, role, size, and whether all of its pages are there."""
+
+    iteration: Annotated[int, Field(ge=0)]
+    loss: float | None
+    compressor: str
+    storages: list[Annotated[tuple[str, str, Annotated[int, Field(ge=0)], bool], Field(strict=False)]]
+
+
+class ProgressFields(Schema):
+    """The file of the progress."""
 
     iterations: int = 0
     finished: bool = False
@@ -161,7 +180,7 @@ class Spool:
         try:
             with np.load(self._path(iteration)) as arrays:
                 return _snapshot(parse_json(decoded(arrays["head"].tobytes(), "head"), "head"), arrays)
-        except _UNREADABLE as error:
+        except (*_UNREADABLE, BuddysimError) as error:
             raise BuddysimError(f"{self._path(iteration)}: not a snapshot of a capture: {error}") from None
 
     def graph(self) -> OperatorGraph | None:
@@ -169,10 +188,10 @@ class Spool:
         return load_operators(path) if path.exists() else None
 
     def progress(self) -> Progress:
-        with contextlib.suppress(BuddysimError, TypeError):
-            progress = Progress(**read_json(self.folder / "progress.json", "progress of a capture", 1 << 16))
-            if [type(value) for value in vars(progress).values()] == [int, bool, str]:
-                return progress
+        path = self.folder / "progress.json"
+        with contextlib.suppress(BuddysimError):
+            fields = checked(ProgressFields, read_json(path, "progress of a capture", 1 << 16), str(path))
+            return Progress(fields.iterations, fields.finished, fields.problem)
         return Progress()
 
     def _path(self, iteration: int) -> Path:
@@ -180,20 +199,14 @@ class Spool:
 
 
 def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> SpooledSnapshot:
-    """Return the snapshot from a file's head and arrays; raise a ValueError, TypeError or KeyError for invalid ones."""
+    """Return the snapshot from a file's head and arrays; raise a BuddysimError or KeyError for invalid ones."""
+    fields = checked(SpooledHead, head, "head")
     storages = []
-    for number, (name, role, size, whole) in enumerate(head["storages"]):
-        if not (isinstance(name, str) and isinstance(role, str) and type(size) is int and size >= 0):
-            raise ValueError(f"storage {number} is no name, role and size")
+    for number, (name, role, size, whole) in enumerate(fields.storages):
         pages = None if whole else _array(arrays, f"pages{number}", np.uint32)
         classes, data = (_array(arrays, f"{what}{number}", np.uint8) for what in ("classes", "data"))
         storages.append(StorageContents(name, role, size, classes, pages, data))
-    iteration, loss, compressor = head["iteration"], head["loss"], head["compressor"]
-    if type(iteration) is not int or iteration < 0 or not isinstance(compressor, str):
-        raise ValueError("no iteration, or no compressor")
-    if loss is not None and not isinstance(loss, int | float):
-        raise ValueError("the loss is no number")
-    return SpooledSnapshot(iteration, loss, tuple(storages), compressor)
+    return SpooledSnapshot(fields.iteration, fields.loss, tuple(storages), fields.compressor)
 
 
 def _array(arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:

@@ -4,16 +4,74 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import shortened
+from buddysim.base.schema import Schema, checked_type
 from buddysim.base.textfile import parse_json, read_text
 from buddysim.trace.format import MAX_ALLOCATION_BYTES, MAX_BLOCK_THREADS, MAX_GRID_BLOCKS, MAX_TEXT_BYTES
 from buddysim.trace.model import Dim3, warps_per_block
 
 _MAX_BYTES = 1 << 30
+
+
+def _short(text: str) -> str:
+    if len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
+        raise ValueError(f"a text of up to {MAX_TEXT_BYTES} bytes")
+    return text
+
+
+Address = Annotated[int, Field(ge=0, lt=1 << 62)]
+Extent = Annotated[int, Field(ge=1, lt=1 << 32)]
+Extents = Annotated[tuple[Extent, Extent, Extent], Field(strict=False)]
+
+
+class _Event(Schema):
+    """An event of the description; keys that are not read are passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    launch: Annotated[int, Field(ge=0, lt=1 << 32)]
+
+
+class AllocEvent(_Event):
+    """A buffer is made."""
+
+    ev: Literal["alloc"]
+    addr: Address
+    size: Annotated[int, Field(ge=1, le=MAX_ALLOCATION_BYTES)]
+
+
+class FreeEvent(_Event):
+    """A buffer is given back."""
+
+    ev: Literal["free"]
+    addr: Address
+
+
+class KernelEvent(_Event):
+    """A kernel is launched."""
+
+    ev: Literal["kernel"]
+    name: Annotated[str, AfterValidator(_short)]
+    grid: Annotated[Extents, Field(alias="global")]
+    block: Annotated[Extents, Field(alias="local")]
+
+
+class KernelEndEvent(_Event):
+    """A kernel ended."""
+
+    ev: Literal["kernel_end"]
+    warp_ops: Address
+
+
+EVENT: TypeAdapter[AllocEvent | FreeEvent | KernelEvent | KernelEndEvent] = TypeAdapter(
+    Annotated[AllocEvent | FreeEvent | KernelEvent | KernelEndEvent, Field(discriminator="ev")]
+)
 
 
 @dataclass
@@ -84,13 +142,8 @@ def read_bundle(path: Path) -> Bundle:
     for number, line in enumerate(read_text(meta, "bundle's description", _MAX_BYTES).split("\n"), 1):
         if not line.strip():
             continue
-        event = parse_json(line, f"{meta}: line {number}")
-        try:
-            _take(bundle, live, event)
-        except KeyError as error:
-            raise BuddysimError(f"{meta}: line {number}: the key {shortened(error.args[0])} is missing") from None
-        except ValueError as error:
-            raise BuddysimError(f"{meta}: line {number}: {error}: expected an event of the capture") from None
+        where = f"{meta}: line {number}"
+        _take(bundle, live, parse_json(line, where), where)
     for folder in sorted(path.glob("snap_*")):
         match = re.fullmatch(r"snap_([0-9]{1,9})", folder.name, re.ASCII)
         if match and folder.is_dir():
@@ -98,64 +151,39 @@ def read_bundle(path: Path) -> Bundle:
     return bundle
 
 
-def _take(bundle: Bundle, live: dict[int, BundleBuffer], event: Any) -> None:
-    if not isinstance(event, dict):
-        raise ValueError(f"{shortened(event)} is not an object")
-    launch = _whole(event, "launch", 1 << 32)
-    match event["ev"]:
-        case "alloc":
-            buffer = BundleBuffer(
-                _whole(event, "addr", 1 << 62), _whole(event, "size", MAX_ALLOCATION_BYTES + 1), launch
-            )
-            if not buffer.bytes or buffer.address % 128:
-                raise ValueError(f"a buffer of {buffer.bytes} bytes at {buffer.address}")
+def _take(bundle: Bundle, live: dict[int, BundleBuffer], content: object, where: str) -> None:
+    event = checked_type(EVENT, content, where)
+    launch = event.launch
+    match event:
+        case AllocEvent():
+            if event.addr % 128:
+                raise BuddysimError(f"{where}: addr: expected a multiple of 128, got {event.addr}")
+            buffer = BundleBuffer(event.addr, event.size, launch)
             bundle.buffers.append(buffer)
             live[buffer.address] = buffer
-        case "free":
-            address = _whole(event, "addr", 1 << 62)
-            if address not in live:
-                raise ValueError(f"there is no buffer at {address} to free")
-            live.pop(address).free_launch = launch
-        case "kernel":
-            grid, block = _dims(event, "global"), _dims(event, "local")
-            if any(total % part for total, part in zip(grid, block, strict=True)):
-                raise ValueError(f"a launch of {grid} threads in work-groups of {block}")
-            groups = (grid[0] // block[0], grid[1] // block[1], grid[2] // block[2])
-            if (
-                groups[0] * groups[1] * groups[2] > MAX_GRID_BLOCKS
-                or block[0] * block[1] * block[2] > MAX_BLOCK_THREADS
-            ):
-                raise ValueError(f"a launch of {groups} work-groups of {block}")
-            bundle.launches[launch] = BundleLaunch(launch, _text(event, "name"), groups, block)
-        case "kernel_end":
-            if operations := _whole(event, "warp_ops", 1 << 62):
-                bundle.recorded[launch] = operations
-        case other:
-            raise ValueError(f"event {shortened(other)}")
+        case FreeEvent():
+            if event.addr not in live:
+                raise BuddysimError(f"{where}: addr: expected the address of a buffer, got {event.addr}")
+            live.pop(event.addr).free_launch = launch
+        case KernelEvent():
+            bundle.launches[launch] = BundleLaunch(launch, event.name, _groups(event, where), event.block)
+        case KernelEndEvent():
+            if event.warp_ops:
+                bundle.recorded[launch] = event.warp_ops
 
 
-def _whole(event: dict[str, Any], key: str, end: int) -> int:
-    value = event[key]
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < end:
-        raise ValueError(f"{key}: {shortened(value)} is not an integer from 0 to {end - 1}")
-    return value
-
-
-def _text(event: dict[str, Any], key: str) -> str:
-    value = event[key]
-    if not isinstance(value, str) or len(value.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
-        raise ValueError(f"{key}: {shortened(value)} is not a text of up to {MAX_TEXT_BYTES} bytes")
-    return value
-
-
-def _dims(event: dict[str, Any], key: str) -> Dim3:
-    values = event[key]
-    if not isinstance(values, list) or len(values) != 3:
-        raise ValueError(f"{key}: {shortened(values)} is not a list of three numbers")
-    x, y, z = (_whole({key: value}, key, 1 << 32) for value in values)
-    if min(x, y, z) < 1:
-        raise ValueError(f"{key}: {values} has a dimension of nothing")
-    return x, y, z
+def _groups(event: KernelEvent, where: str) -> Dim3:
+    """Return the grid of a launch."""
+    (x, y, z), (bx, by, bz) = event.grid, event.block
+    if x % bx or y % by or z % bz:
+        raise BuddysimError(f"{where}: global: expected multiples of {list(event.block)}, got {list(event.grid)}")
+    groups = (x // bx, y // by, z // bz)
+    if prod(groups) > MAX_GRID_BLOCKS or prod(event.block) > MAX_BLOCK_THREADS:
+        raise BuddysimError(
+            f"{where}: global: expected at most {MAX_GRID_BLOCKS} work-groups of {MAX_BLOCK_THREADS} threads, got "
+            f"{groups} of {event.block}"
+        )
+    return groups
 
 
 def _buffer_file(path: Path) -> BufferFile:

@@ -7,14 +7,17 @@ profiler's marks of steps. Names of categories differ between versions (``cpu_op
 
 from __future__ import annotations
 
-import math
 import os
 import zlib
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Required
+
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypedDict
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import read_bytes
+from buddysim.base.schema import checked_type
 from buddysim.base.textfile import decoded, parse_json
 
 LARGEST_FILE = 1 << 29
@@ -37,6 +40,19 @@ _KINDS: dict[str, EventKind] = {
     "user_annotation": "step",
 }
 _STEP = "ProfilerStep#"
+
+
+class EventFields(TypedDict, total=False):
+    """The keys of a complete event that must have a type; times are in microseconds."""
+
+    __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False)  # type: ignore[misc]
+
+    name: Required[str]
+    ts: Required[float]
+    dur: float
+
+
+EVENT = TypeAdapter(EventFields)
 
 
 class TraceEvent(NamedTuple):
@@ -125,26 +141,18 @@ def _event(content: Any, number: int, where: str) -> TraceEvent | None:
     name = content.get("name")
     if kind is None or (kind == "step" and not (isinstance(name, str) and name.startswith(_STEP))):
         return None
-    if not isinstance(name, str):
-        raise BuddysimError(f"{where}: event {number}: name: expected a text")
+    fields = checked_type(EVENT, content, f"{where}: event {number}")
     values = content.get("args")
     arguments = values if isinstance(values, dict) else {}
     return TraceEvent(
         kind,
-        name,
-        _microseconds(content, "ts", number, where),
-        max(0.0, _microseconds(content, "dur", number, where)),
+        fields["name"],
+        fields["ts"],
+        max(0.0, fields.get("dur", 0.0)),
         (str(content.get("pid")), str(content.get("tid"))),
         _number(arguments.get("External id", arguments.get("external id"))),
         _number(arguments.get("correlation")),
     )
-
-
-def _microseconds(content: dict[str, Any], key: str, number: int, where: str) -> float:
-    value = content.get(key, 0 if key == "dur" else None)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise BuddysimError(f"{where}: event {number}: {key}: expected a number of microseconds")
-    return float(value)
 
 
 def _number(value: Any) -> int | None:

@@ -166,15 +166,15 @@ def test_kinds_follow_from_phase_and_lifetime(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "expected a dict"),
+        ([], "content: expected a table of names and values, got []"),
         ({}, "device_traces"),
         ({"device_traces": [], "segments": []}, "device_traces"),
         ({"device_traces": [[]], "segments": []}, "no record"),
         ({"device_traces": [[3]], "segments": []}, "event 0"),
-        ({"device_traces": [[{"action": "grow"}]], "segments": []}, "action 'grow'"),
-        ({"device_traces": [[{"action": "alloc", "addr": -1, "size": 3}]], "segments": []}, "addr"),
+        ({"device_traces": [[{"action": "grow"}]], "segments": []}, "event 0: action: expected one of alloc, "),
+        ({"device_traces": [[{"action": "alloc", "addr": -1, "size": 3}]], "segments": []}, "addr: expected at least"),
         ({"device_traces": [[{"action": "alloc", "addr": 1 << 60, "size": 3}]], "segments": []}, "addr"),
-        ({"device_traces": [[{"action": "oom", "size": 3}]], "segments": [{"address": 4}]}, "blocks"),
+        ({"device_traces": [[{"action": "oom", "size": 3}]], "segments": [{"address": 4}]}, "total_size"),
         ({"device_traces": [[{"action": "oom", "size": 3, "stream": "x"}]], "segments": []}, "stream"),
     ],
 )

@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Required
+
+from pydantic import ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.plain_pickle import read_plain_pickle
+from buddysim.base.schema import checked_type
 from buddysim.training.caching_allocator.allocator import DEFAULT_OWNER, Owner
 from buddysim.training.caching_allocator.blocks import BlockState
 from buddysim.training.caching_allocator.settings import AllocatorSettings
@@ -30,13 +34,66 @@ SnapshotAction = Literal[
     "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "oom",
     "snapshot",
 ]  # fmt: skip
-_ACTIONS = frozenset(SnapshotAction.__args__)  # type: ignore[attr-defined]
 _STATES: Mapping[str, BlockState] = {
     "active_allocated": "allocated",
     "active_pending_free": "pending",
     "active_awaiting_free": "pending",
     "inactive": "free",
 }
+
+
+_ADAPT = ConfigDict(strict=True)
+Address = Annotated[int, Field(ge=0, lt=_LARGEST)]
+
+
+class EventFields(TypedDict, total=False):
+    """The keys of an event that count; of an ``oom``, `addr` is missing."""
+
+    __pydantic_config__ = _ADAPT  # type: ignore[misc]
+
+    action: Required[SnapshotAction]
+    addr: Address
+    size: Required[Address]
+    stream: int
+    frames: object
+
+
+class BlockFields(TypedDict, total=False):
+    """The keys of a block that count."""
+
+    __pydantic_config__ = _ADAPT  # type: ignore[misc]
+
+    size: Required[Address]
+    requested_size: Address
+    state: Required[Literal["active_allocated", "active_pending_free", "active_awaiting_free", "inactive"]]
+
+
+class SegmentFields(TypedDict, total=False):
+    """The keys of a segment that count."""
+
+    __pydantic_config__ = _ADAPT  # type: ignore[misc]
+
+    device: int
+    address: Required[Address]
+    total_size: Required[Address]
+    stream: int
+    segment_type: object
+    is_expandable: object
+    segment_pool_id: object
+    blocks: Required[list[BlockFields]]
+
+
+class SnapshotFields(TypedDict, total=False):
+    """The keys of a snapshot that count; `EVENT` and `SEGMENT` check the entries one by one."""
+
+    __pydantic_config__ = _ADAPT  # type: ignore[misc]
+
+    device_traces: Required[Annotated[list[list[object]], Field(min_length=1, max_length=1024)]]
+    segments: Required[list[object]]
+    allocator_settings: dict[str, object] | None
+
+
+EVENT, SEGMENT, SNAPSHOT = TypeAdapter(EventFields), TypeAdapter(SegmentFields), TypeAdapter(SnapshotFields)
 
 
 class SnapshotEvent(NamedTuple):
@@ -100,115 +157,76 @@ def read_snapshot(path: str | os.PathLike[str]) -> MemorySnapshot:
     BuddysimError
         where the file can't be read, isn't a plain pickle, or isn't a snapshot with a record
     """
-    content = read_plain_pickle(path, WHAT, MAX_BYTES)
-    try:
-        return _snapshot(content)
-    except _WrongError as error:
-        raise BuddysimError(f"{os.fspath(path)}: not a {WHAT}: {error}") from None
-
-
-class _WrongError(Exception):
-    """A part of a snapshot that is missing or of another kind."""
-
-
-def _snapshot(content: Any) -> MemorySnapshot:
-    content = _checked(content, dict, "the whole")
-    traces = _checked(content.get("device_traces"), list, "device_traces")
-    if not traces or len(traces) > 1024:
-        raise _WrongError("device_traces: expected a list with an entry for each GPU")
-    lengths = [len(_checked(trace, list, "device_traces")) for trace in traces]
+    where = f"{os.fspath(path)}: not a {WHAT}"
+    content = checked_type(SNAPSHOT, read_plain_pickle(path, WHAT, MAX_BYTES), where)
+    traces = content["device_traces"]
+    lengths = [len(trace) for trace in traces]
     device = lengths.index(max(lengths))
     if not lengths[device]:
-        raise _WrongError("no record: expected torch.cuda.memory._record_memory_history() before the run")
+        raise BuddysimError(
+            f"{where}: no record: expected torch.cuda.memory._record_memory_history() before the run"
+        )
     if lengths[device] > MAX_EVENTS:
-        raise _WrongError(f"{lengths[device]} events: expected at most {MAX_EVENTS}")
-    segments = _segments(_checked(content.get("segments"), list, "segments"), device)
-    events = tuple(_event(entry, index) for index, entry in enumerate(traces[device]))
-    return MemorySnapshot(device, segments, events, _settings(content.get("allocator_settings")))
+        raise BuddysimError(f"{where}: {lengths[device]} events: expected at most {MAX_EVENTS}")
+    segments = _segments(content["segments"], device, where)
+    events = tuple(_event(entry, f"{where}: event {index}") for index, entry in enumerate(traces[device]))
+    return MemorySnapshot(device, segments, events, _settings(content.get("allocator_settings"), where))
 
 
-def _event(entry: Any, index: int) -> SnapshotEvent:
-    where = f"event {index}"
-    entry = _checked(entry, dict, where)
-    action = entry.get("action")
-    if action not in _ACTIONS:
-        raise _WrongError(f"{where}: action {shortened(action)}")
-    address = 0 if action in ("oom", "snapshot") else _number(entry, "addr", where)
-    return SnapshotEvent(
-        action, address, _number(entry, "size", where), _stream(entry, where), phase_of(entry.get("frames"))
-    )
+def _event(content: object, where: str) -> SnapshotEvent:
+    entry = checked_type(EVENT, content, where)
+    action, address = entry["action"], entry.get("addr")
+    if action in ("oom", "snapshot"):
+        address = 0
+    elif address is None:
+        raise BuddysimError(f"{where}: addr is missing")
+    return SnapshotEvent(action, address, entry["size"], entry.get("stream", 0), phase_of(entry.get("frames")))
 
 
-def _segments(entries: list[Any], device: int) -> tuple[SnapshotSegment, ...]:
+def _segments(entries: list[object], device: int, where: str) -> tuple[SnapshotSegment, ...]:
     segments: list[SnapshotSegment] = []
     left = MAX_EVENTS
-    for index, entry in enumerate(entries):
-        where = f"segment {index}"
-        entry = _checked(entry, dict, where)
+    for index, content in enumerate(entries):
+        entry = checked_type(SEGMENT, content, f"{where}: segment {index}")
         if entry.get("device", 0) != device:
             continue
-        blocks = _checked(entry.get("blocks"), list, f"{where}: blocks")
-        left -= 1 + len(blocks)
+        left -= 1 + len(entry["blocks"])
         if left < 0:
-            raise _WrongError(f"more than {MAX_EVENTS} segments and blocks")
-        address = _number(entry, "address", where)
+            raise BuddysimError(f"{where}: more than {MAX_EVENTS} segments and blocks")
         segments.append(
             SnapshotSegment(
-                address,
-                _number(entry, "total_size", where),
-                _stream(entry, where),
+                entry["address"],
+                entry["total_size"],
+                entry.get("stream", 0),
                 entry.get("segment_type") == "small",
                 entry.get("is_expandable") is True,
                 _owner(entry.get("segment_pool_id")),
-                _blocks(blocks, address, where),
+                _blocks(entry["blocks"], entry["address"]),
             )
         )
     return tuple(segments)
 
 
-def _blocks(entries: list[Any], address: int, where: str) -> tuple[SnapshotBlock, ...]:
+def _blocks(entries: list[BlockFields], address: int) -> tuple[SnapshotBlock, ...]:
     blocks: list[SnapshotBlock] = []
     for entry in entries:
-        entry = _checked(entry, dict, f"{where}: block")
-        size = _number(entry, "size", where)
-        state = _STATES.get(_checked(entry.get("state"), str, f"{where}: state"))
-        if state is None:
-            raise _WrongError(f"{where}: state {shortened(entry.get('state'))}")
-        requested = _number(entry, "requested_size", where) if "requested_size" in entry else size
-        blocks.append(SnapshotBlock(address, size, requested, state))
+        size = entry["size"]
+        blocks.append(SnapshotBlock(address, size, entry.get("requested_size", size), _STATES[entry["state"]]))
         address += size
     return tuple(blocks)
 
 
-def _settings(entry: Any) -> AllocatorSettings:
+def _settings(entry: Mapping[str, object] | None, where: str) -> AllocatorSettings:
     """The settings of a run; its text if there is one, with what the run's own fields say of expandable segments."""
-    if not isinstance(entry, dict):
+    if entry is None:
         return AllocatorSettings()
     text = entry.get("PYTORCH_CUDA_ALLOC_CONF") or entry.get("PYTORCH_ALLOC_CONF") or ""
-    return AllocatorSettings.parse(_checked(text, str, "allocator_settings"))
+    if not isinstance(text, str):
+        raise BuddysimError(f"{where}: allocator_settings: expected a text, got {shortened(text)}")
+    return AllocatorSettings.parse(text)
 
 
 def _owner(entry: Any) -> Owner:
     if isinstance(entry, tuple | list) and len(entry) == 2 and all(isinstance(one, int) for one in entry):
         return int(entry[0]), int(entry[1])
     return DEFAULT_OWNER
-
-
-def _stream(entry: dict[str, Any], where: str) -> int:
-    stream = entry.get("stream", 0)
-    if type(stream) is not int:
-        raise _WrongError(f"{where}: stream: expected an integer")
-    return stream
-
-
-def _number(entry: dict[str, Any], key: str, where: str) -> int:
-    value = entry.get(key)
-    if type(value) is not int or not 0 <= value < _LARGEST:
-        raise _WrongError(f"{where}: {key}: expected an integer from 0 to 2^48")
-    return value
-
-
-def _checked(value: Any, kind: type[Any], where: str) -> Any:
-    if type(value) is not kind:
-        raise _WrongError(f"{where}: expected a {kind.__name__}")
-    return value
