@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pickle
+import shutil
 import tarfile
 import tomllib
 from importlib.util import find_spec
@@ -89,8 +92,6 @@ def part_of_lists(folder: Path) -> None:
 def part_of_texts(folder: Path) -> None:
     part(folder, key=["ab"], engine=["replay"], model_version=["1"], record=["x"])
     path = folder / "store" / "parts" / "x.parquet"
-    import os
-
     os.utime(path, (1, 1))  # old enough for its single files to go
 
 
@@ -111,6 +112,23 @@ def sparse_archive(folder: Path) -> None:
     block[148:156] = b"%06o\0 " % sum(block)
     out = io.BytesIO(bytes(block) + bytes(1024))
     (folder / "x.tar").write_bytes(out.getvalue())
+
+
+def snapshot_that_runs(folder: Path) -> None:
+    class Runs:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.system, (f"touch {folder}/ran",)
+
+    snapshot_of(folder, {"device_traces": [[Runs()]], "segments": []})
+
+
+def snapshot_of_texts(folder: Path) -> None:
+    snapshot_of(folder, {"device_traces": [[{"action": "alloc", "addr": "x", "size": 3}]], "segments": []})
+
+
+def snapshot_of(folder: Path, content: Any) -> None:
+    (folder / "x.pickle").write_bytes(pickle.dumps(content))
+    shutil.copy(good_files.AGAINST / "llama.json", folder)
 
 
 def needs(case: dict[str, Any]) -> bool:

@@ -163,9 +163,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> MemorySnapshot:
     lengths = [len(trace) for trace in traces]
     device = lengths.index(max(lengths))
     if not lengths[device]:
-        raise BuddysimError(
-            f"{where}: no record: expected torch.cuda.memory._record_memory_history() before the run"
-        )
+        raise BuddysimError(f"{where}: no record: expected torch.cuda.memory._record_memory_history() before the run")
     if lengths[device] > MAX_EVENTS:
         raise BuddysimError(f"{where}: {lengths[device]} events: expected at most {MAX_EVENTS}")
     segments = _segments(content["segments"], device, where)
