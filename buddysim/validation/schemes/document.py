@@ -83,6 +83,4 @@ Causes of errors:
   cores are in no rate.
 - *offload-pr-012 to -014*: simulated copies are hidden wholly, while the source's growing bounds suggest that some are
   not.
-- *torchtitan-pr-002*: bytes saved are those of reserved memory. The simulated allocator reserves 7.8 GiB more than are
-  allocated with full recomputation, and 3.5 GiB without. Of allocated memory, 45 % are saved.
 """.strip()
