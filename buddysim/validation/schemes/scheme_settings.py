@@ -97,7 +97,8 @@ def _torchao(name: str) -> SimulatedRow:
 def _torchtitan(name: str) -> SimulatedRow:
     stored = f"operators:{','.join(COMPUTE_INTENSIVE)}"
     options: dict[str, Any] = {
-        "sequence": 8192, "recipe": "bf16-master", "optimizer": "adamw", "optimizer_variant": "fused", "fsdp": 8, "alloc_conf": "expandable_segments:True",
+        "sequence": 8192, "recipe": "bf16-master", "optimizer": "adamw", "optimizer_variant": "fused", "fsdp": 8,
+        "alloc_conf": "expandable_segments:True",
         "checkpoint": stored if name.endswith("001") else "block",
     }  # fmt: skip
     return SimulatedRow("h100-96", contents()["llama-3.1-8b"], 1, "activation-checkpointing", options)
