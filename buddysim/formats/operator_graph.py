@@ -25,7 +25,9 @@ from buddysim.base.schema import checked_json
 LARGEST_FILE = 2**30
 
 Phase = Literal["forward", "backward", "optimizer"]
-Role = Literal["weight", "buffer", "gradient", "optimizer", "input", "feature_map", "gradient_map", "temporary"]
+Role = Literal[
+    "weight", "buffer", "gradient", "optimizer", "input", "feature_map", "gradient_map", "held", "temporary"
+]
 Kind = Literal["compute", "view", "allocation"]
 
 Count = Annotated[int, Field(ge=0, lt=2**62)]
@@ -44,10 +46,12 @@ class Storage:
     bytes : size of the memory
     role : ``"weight"``, ``"buffer"`` (of a module), ``"gradient"``, ``"optimizer"`` (its state), ``"input"`` (from
         outside of the iteration), ``"feature_map"`` (written forward, live when the backward pass began),
-        ``"gradient_map"`` (written backward, not a weight's gradient), ``"temporary"`` (anything else)
+        ``"gradient_map"`` (written backward, not a weight's gradient), ``"held"`` (of the script, from before the
+        iteration, and no operator reads it), ``"temporary"`` (anything else)
     name : name, the same in every iteration
     alloc_operator : the operator that allocated it; None if it existed before the iteration
     free_operator : the last operator before it was freed; None if it outlived the iteration
+    doubled : its bytes at twice the batch; None: the same
     """
 
     __pydantic_config__ = _STRICT
@@ -57,6 +61,7 @@ class Storage:
     name: Text
     alloc_operator: Index | None = None
     free_operator: Index | None = None
+    doubled: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,7 @@ class OperandTensor:
     shape, strides : in elements
     dtype : as PyTorch names it, ``"float32"``
     extent : bytes from the first element to the end of the last one
+    doubled : its shape at twice the batch; None: the same
     """
 
     __pydantic_config__ = _STRICT
@@ -80,6 +86,27 @@ class OperandTensor:
     strides: tuple[Count, ...]
     dtype: Text
     extent: Count
+    doubled: tuple[Count, ...] | None = None
+
+
+@dataclass(frozen=True)
+class SavedOperand:
+    """A tensor that autograd saved for the backward pass.
+
+    Attributes
+    ----------
+    tensor : index of the tensor
+    operator : the last operator before it was saved; 0 before the first
+    node : formula that read it, ``"MulBackward0"``; empty if none did
+    module : in whose forward step it was saved
+    """
+
+    __pydantic_config__ = _STRICT
+
+    tensor: Index
+    operator: Index
+    node: Text = ""
+    module: Text = ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +125,7 @@ class Operator:
     inputs, outputs : tensors read, and written; one that is changed in place is in both
     flops : multiplications and additions, 0 where PyTorch's counter has no formula
     arguments : arguments other than tensors, by the names of ATen's schema; a missing one had its default
+    doubled : its `flops` at twice the batch; None: the same
     """
 
     __pydantic_config__ = _STRICT
@@ -111,6 +139,7 @@ class Operator:
     outputs: tuple[Index, ...] = ()
     flops: Count = 0
     arguments: Mapping[str, Argument] = field(default_factory=dict)
+    doubled: Count | None = None
 
     @property
     def short_name(self) -> str:
@@ -126,6 +155,8 @@ class OperatorGraph:
     ----------
     iteration : optimizer steps before it
     provenance : texts by subject
+    saved_operands : what autograd saved, in the order in which it did
+    batch : samples of its batch; 0: unknown
     """
 
     __pydantic_config__ = _STRICT
@@ -135,8 +166,10 @@ class OperatorGraph:
     operators: tuple[Operator, ...]
     iteration: Count = 0
     provenance: Mapping[str, str] = field(default_factory=dict)
+    saved_operands: tuple[SavedOperand, ...] = ()
+    batch: Count = 0
     format: Literal["buddysim operator graph"] = "buddysim operator graph"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
 
     def readers(self, storage: int) -> tuple[int, ...]:
         """Return the operators that read a storage, in order; views do not read."""
@@ -160,13 +193,9 @@ class OperatorGraph:
 
     @property
     def saved(self) -> tuple[int, ...]:
-        """Return the feature maps that the backward pass reads; a scheme may offload, compress or recompute them."""
-        backward = {number for number, operator in enumerate(self.operators) if operator.phase == "backward"}
-        return tuple(
-            number
-            for number, storage in enumerate(self.storages)
-            if storage.role == "feature_map" and not backward.isdisjoint(self.readers(number))
-        )
+        """Return the storages, but for weights and buffers, that autograd saved; a scheme may offload or compress them."""
+        saved = {self.tensors[one.tensor].storage for one in self.saved_operands}
+        return tuple(one for one in sorted(saved) if self.storages[one].role not in ("weight", "buffer"))
 
     def live_bytes(self, roles: Iterable[str] | None = None) -> NDArray[np.int64]:
         """Return the live bytes during each operator, of storages of some roles (None: of all)."""
@@ -244,6 +273,12 @@ def _check(graph: OperatorGraph, path: str | os.PathLike[str]) -> None:
                 fail(
                     "tensor", number, f"has an extent of {tensor.extent} bytes, and an element {last} behind the first"
                 )
+    for number, saved in enumerate(graph.saved_operands):
+        if saved.tensor >= n_tensors or saved.operator >= max(n_operators, 1):
+            fail("saved operand", number, f"names tensor {saved.tensor} of {n_tensors}, operator {saved.operator}")
+    for number, tensor in enumerate(graph.tensors):
+        if tensor.doubled is not None and len(tensor.doubled) != len(tensor.shape):
+            fail("tensor", number, f"has {len(tensor.shape)} axes, and {len(tensor.doubled)} at twice the batch")
     for number, operator in enumerate(graph.operators):
         for index in (*operator.inputs, *operator.outputs):
             if index >= n_tensors:

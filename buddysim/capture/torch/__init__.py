@@ -57,7 +57,12 @@ def _size(text: str) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file (default: SCRIPT.bin)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT.bin",
+        help="the trace file, or the operator graph alone: OUT.graph.json (default: SCRIPT.bin)",
+    )
     parser.add_argument(
         "--steps",
         type=_count,
@@ -74,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="bytes of tensors to keep in the file, the same for each snapshot; sampled pages of large tensors; "
         "all; 0B: sizes only (default: 32MiB)",
+    )
+    parser.add_argument(
+        "--batch",
+        type=_count,
+        metavar="N",
+        help="samples of the script's batch; found from its data loader, or from what its modules take, if not given",
     )
     parser.add_argument(
         "--samples", type=int, default=1, metavar="N", help="samples of each feature map in OUT.maps (default: 1)"
@@ -98,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.script == "--":
         args.script, args.arguments = (args.arguments[0] if args.arguments else ""), args.arguments[1:]
+    if args.script in ("python", "python3") and args.arguments:
+        args.script, args.arguments = args.arguments[0], args.arguments[1:]
     script = Path(args.script)
     if not script.is_file():
         raise BuddysimError(f"capture torch: {args.script}: expected a Python script")
@@ -116,10 +129,32 @@ def run(args: argparse.Namespace) -> int:
     if code and output.exists():
         warn(f"{output}: unchanged: {end.partition(':')[0]}; the captured part is {spool.folder}")
         return exit_code(code)
+    if _is_graph(output):
+        _keep_graph(spool, output, seconds, end)
+        spool.remove()
+        return exit_code(code)
     summary = _finish(spool, output, source, shlex.join(["buddysim", *sys.argv[1:]]), end, args)
     _report(output, summary, seconds, end, spool)
     spool.remove()
     return exit_code(code)
+
+
+def _keep_graph(spool: Spool, output: Path, seconds: float, end: str) -> None:
+    """Write the operator graph of a capture that takes no contents."""
+    from buddysim.base.output import write_bytes
+
+    graph = spool.graph()
+    if not end.startswith("none:"):
+        warn(end)
+    if graph is None:
+        warn("no training iteration was seen: expected a module in training mode and an optimizer that steps")
+        return
+    write_bytes(output, graph.to_json())
+    batch = f"batch {graph.batch}" if graph.batch else "batch unknown (--batch N)"
+    say(
+        f"{output}: {len(graph.operators)} operators of iteration {graph.iteration}, {batch}, "
+        f"peak {graph.peak_bytes / (1 << 20):,.1f} MiB; {seconds:.1f} s"
+    )
 
 
 def _output_path(output: str) -> Path:
@@ -128,14 +163,22 @@ def _output_path(output: str) -> Path:
     return Path(output)
 
 
+def _is_graph(output: Path) -> bool:
+    """Whether the operator graph is all that is to be written."""
+    return output.name.endswith(".graph.json")
+
+
 def _check_outputs(output: Path, inputs: Sequence[str | Path], *, maps: bool = True) -> None:
     """Check before the script runs that the trace file and the files next to it can be written."""
+    if _is_graph(output):
+        check_outputs([output], inputs)
+        return
     graph, activations = output.with_suffix(".graph.json"), output.with_suffix(".maps")
     check_outputs([output, graph, activations if maps else None], inputs)
 
 
 def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: str) -> int:
-    maps = None if args.no_activations else str(output.with_suffix(".maps").resolve())
+    maps = None if args.no_activations or _is_graph(output) else str(output.with_suffix(".maps").resolve())
     settings = {
         "spool": str(spool.folder.resolve()),
         "package": str(Path(buddysim.__file__ or "").parent),
@@ -148,6 +191,8 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
             "stored_samples": args.samples,
             "source": source,
             "compressor": args.compressor,
+            "batch": args.batch or 0,
+            "graph_only": _is_graph(output),
         },
     }
     file = spool.folder / "settings.json"

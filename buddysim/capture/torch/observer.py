@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._pytree import tree_leaves
+from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import buddysim
+from buddysim.capture.torch.batch_finder import BatchFinder
 from buddysim.capture.torch.feature_maps import FeatureMapRecorder
 from buddysim.capture.torch.recorder import Recorder, bytes_of, check_version, readable
 from buddysim.capture.torch.snapshot_schedule import SnapshotSchedule
@@ -32,6 +39,8 @@ class ObserverSettings:
     stored_samples : samples of each feature map whose values it stores
     source : description of the script
     compressor : of the size maps
+    batch : samples of the script's batch; 0: found from its data loader, or from what its modules take
+    graph_only : whether the operator graph is all that is asked for
     """
 
     snapshots: int = 10
@@ -41,6 +50,8 @@ class ObserverSettings:
     stored_samples: int = 1
     source: str = ""
     compressor: str = DEFAULT
+    batch: int = 0
+    graph_only: bool = False
 
 
 class Observer:
@@ -65,6 +76,8 @@ class Observer:
         self._has_graph = False
         self._due = False
         self._stepping = self._began_in_step = False
+        self._batches = BatchFinder(settings.batch)
+        self._next_of_loader = _BaseDataLoaderIter.__next__
         self._maps: FeatureMapRecorder | None = None
         if settings.maps_path is not None:
             provenance = {
@@ -83,6 +96,7 @@ class Observer:
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
         ]
+        _BaseDataLoaderIter.__next__ = lambda loading: self._load(loading)  # type: ignore[method-assign]
         self._await()
 
     def stop(self, state: str = "finished", *, finished: bool = True) -> None:
@@ -94,13 +108,14 @@ class Observer:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
+        _BaseDataLoaderIter.__next__ = self._next_of_loader  # type: ignore[method-assign]
         if self._maps is not None:
             self._maps.close(state, finished=finished)
         self._write_progress(finished)
 
     def _await(self) -> None:
         """Prepare the observation of the next iteration, if it is due."""
-        self._due = self.schedule.due(self.iteration)
+        self._due = self.iteration < 2 if self.settings.graph_only else self.schedule.due(self.iteration)
         if self._due and len(self._hooks) == 2:
             self._hooks += [
                 register_module_forward_pre_hook(self._before_module),
@@ -112,6 +127,24 @@ class Observer:
             del self._hooks[2:]
         self._modules.clear()
         self._dropout = 0
+        if self._due and self.iteration:
+            self._enter()
+
+    def _load(self, loading: Any) -> Any:
+        """Let a data loader make a batch: work of the host."""
+        recorder = self._recorder
+        if recorder is None or threading.get_ident() != self._thread:
+            return self._next_of_loader(loading)
+        recorder.loading = True
+        try:
+            loaded = self._next_of_loader(loading)
+        finally:
+            recorder.loading = False
+        self._batches.loaded(loading)
+        for one in tree_leaves(loaded):
+            if isinstance(one, torch.Tensor) and one.layout == torch.strided:
+                recorder.add_input(one)
+        return loaded
 
     def _before_module(self, module: torch.nn.Module, args: Any) -> None:
         if threading.get_ident() != self._thread:
@@ -119,8 +152,15 @@ class Observer:
         if not self._modules:
             self._roots[id(module)] = module
             self._paths.update({id(child): name for name, child in module.named_modules()})
-            if self._recorder is None and self._due and torch.is_grad_enabled() and module.training:
-                self._enter()
+            if self._due and torch.is_grad_enabled() and module.training:
+                if self._recorder is None:
+                    self._enter()
+                given = list(_tensors_of_call(args))
+                if next(module.parameters(), None) is not None:
+                    self._batches.called(given)
+                for tensor in given:
+                    if self._recorder is not None and not tensor.requires_grad and tensor.layout == torch.strided:
+                        self._recorder.add_input(tensor)
         self._modules.append(self._paths.get(id(module)) or type(module).__name__)
         self._dropout += isinstance(module, torch.nn.modules.dropout._DropoutNd)
 
@@ -136,14 +176,28 @@ class Observer:
                 named[buffer.untyped_storage()._cdata] = ("buffer", f"buffer: {name}")
             for name, parameter in root.named_parameters():
                 named[parameter.untyped_storage()._cdata] = ("weight", f"weight: {name}")
-        recorder = Recorder(named, self._module, self._output, self._backward)
+        recorder = Recorder(named, self._module, self._output, self._backward, self._batches.batch)
+        recorder.weight_shapes = {tuple(one.shape) for root in self._roots.values() for one in root.parameters()}
         recorder.dropping = lambda: self._dropout > 0
         self._named, self._written = {}, {}
         if self._maps is not None:
             self._maps.begin()
         recorder.optimizing = self._began_in_step = self._stepping
+        self._hold(recorder)
         recorder.__enter__()
         self._recorder = recorder
+
+    def _hold(self, recorder: Recorder) -> None:
+        """Note what is there before the iteration: what no operator of it reads takes memory all the same."""
+        names = {id(one): name for root in self._roots.values() for name, one in root.named_parameters()}
+        tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+        for tensor in tensors:
+            if tensor.layout != torch.strided or tensor.device.type != "cpu" or isinstance(tensor, FakeTensor):
+                continue
+            if tensor.is_leaf and tensor.grad is not None and tensor.grad.layout == torch.strided:
+                recorder.hold(tensor.grad, "gradient", f"gradient: {names.get(id(tensor), 'of the script')}")
+            if tensor.untyped_storage().nbytes():
+                recorder.hold(tensor)
 
     def _leave(self) -> None:
         if self._recorder is not None:
@@ -156,6 +210,8 @@ class Observer:
         """Copy the output of an operator at once: it may be overwritten soon."""
         if self._maps is not None and recorder.operators[number]["phase"] == "forward":
             self._maps.add(recorder, number, tensor)
+        if self.settings.graph_only:
+            return
         number_of_storage = recorder.number_of(tensor.untyped_storage())
         if number_of_storage is None or recorder.storages[number_of_storage]["alloc_operator"] is None:
             return
@@ -228,6 +284,8 @@ class Observer:
     def _contents(self, name: str, role: str, storage: torch.UntypedStorage | None) -> StorageContents | None:
         if storage is None or not storage.nbytes():
             return None
+        if self.settings.graph_only:
+            return None
         if not readable(storage):
             self.problem = f"memory of device {storage.device} can't be read: only what lies on the CPU is captured"
             return None
@@ -236,6 +294,11 @@ class Observer:
     def _keep(self, iteration: int, learning_rate: float | None = None) -> None:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
+            return
+        if self.settings.graph_only:
+            if iteration or not self._has_graph:
+                self.spool.keep_graph(recorder.graph(iteration, {}))
+            self._has_graph = True
             return
         # Every storage's role is known only at this point; gradients were copied before the step.
         for number, contents in self._written.items():
@@ -255,3 +318,12 @@ class Observer:
 
     def _write_progress(self, finished: bool) -> None:
         self.spool.write_progress(Progress(self.iteration, finished, self.problem))
+
+
+def _tensors_of_call(args: Any) -> Iterator[torch.Tensor]:
+    """The tensors that a module is called with; PyTorch tells hooks of all modules the positional ones alone."""
+    frame = sys._getframe(1)
+    while frame is not None and "_call_impl" not in frame.f_code.co_qualname:
+        frame = frame.f_back  # type: ignore[assignment]
+    named = {} if frame is None else frame.f_locals.get("kwargs", {})
+    return (one for one in tree_leaves((args, named)) if isinstance(one, torch.Tensor))

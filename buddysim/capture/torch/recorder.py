@@ -21,7 +21,8 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage
+from buddysim.capture.torch.doubled_batch import DoubledBatch
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, SavedOperand, Storage
 
 _ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
 #: Operators that overwrite a tensor without reading it.
@@ -66,6 +67,7 @@ class Recorder(TorchDispatchMode):
     module : function that returns the qualified name of the running module
     on_output : called after each operator of either pass that computes, with its number and each output
     on_backward : called before the first operator of the backward pass
+    batch : samples of the script's batch; 0: unknown
     """
 
     def __init__(
@@ -74,8 +76,11 @@ class Recorder(TorchDispatchMode):
         module: Callable[[], str],
         on_output: OnMap,
         on_backward: Callable[[Recorder], None],
+        batch: int = 0,
     ) -> None:
         super().__init__()
+        self.batch = batch
+        self.doubled = DoubledBatch(batch, self._is_input) if batch else None
         self.named, self.module = named, module
         self.on_output, self.on_backward = on_output, on_backward
         self.optimizing = False
@@ -88,10 +93,25 @@ class Recorder(TorchDispatchMode):
         self.references: list[StorageWeakRef] = []
         self._numbers: dict[int, int] = {}
         self._living: dict[int, StorageWeakRef] = {}
+        self._views: dict[int, list[int]] = {}
         self._names: dict[str, int] = {}
         self._forward: dict[int, int] = {}
         self._in_backward = False
+        self._behind_backward = False
         self._process = os.getpid()
+        self.saved: list[dict[str, Any]] = []
+        self.weight_shapes: set[tuple[int, ...]] = set()
+        #: Whether what runs now is the host's: a data loader makes a batch.
+        self.loading = False
+
+    def __enter__(self) -> Recorder:
+        super().__enter__()
+        torch._C._autograd._push_saved_tensors_default_hooks(self._pack, self._unpack)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        torch._C._autograd._pop_saved_tensors_default_hooks()
+        super().__exit__(*error)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -115,6 +135,8 @@ class Recorder(TorchDispatchMode):
         if not inputs and not outputs:  # marks of the profiler
             return result
         module, forward = self._origin(phase, number)
+        doubled = self._run_doubled(func, args, kwargs, result, phase)
+        flops = _flops(func, args, kwargs, result) if kind == "compute" else 0
         self.operators.append(
             {
                 "name": str(func),
@@ -124,8 +146,9 @@ class Recorder(TorchDispatchMode):
                 "forward": forward,
                 "inputs": tuple(dict.fromkeys(inputs)),
                 "outputs": tuple(outputs),
-                "flops": _flops(func, args, kwargs, result) if kind == "compute" else 0,
+                "flops": flops,
                 "arguments": dict(_arguments(func, args, kwargs)),
+                "doubled": _flops(func, *doubled) if flops and doubled is not None else None,
             }
         )
         for index in outputs:
@@ -158,20 +181,86 @@ class Recorder(TorchDispatchMode):
     def graph(self, iteration: int, provenance: dict[str, str]) -> OperatorGraph:
         """Return the recorded operator graph."""
         self._note_freed()
+        self._double_storages()
         storages = tuple(Storage(**{k: v for k, v in s.items() if k != "phase"}) for s in self.storages)
         tensors = tuple(
-            OperandTensor(storage, offset, shape, strides, dtype, extent)
-            for storage, offset, shape, strides, dtype, extent in self.tensors
+            OperandTensor(*key, doubled=self.doubled.shape_of(number) if self.doubled else None)
+            for number, key in enumerate(self.tensors)
         )
-        return OperatorGraph(storages, tensors, tuple(Operator(**o) for o in self.operators), iteration, provenance)
+        saved = tuple(SavedOperand(**one) for one in self.saved)
+        operators = tuple(Operator(**o) for o in self.operators)
+        return OperatorGraph(storages, tensors, operators, iteration, provenance, saved, self.batch)
+
+    def hold(self, tensor: torch.Tensor, role: str = "held", name: str = "") -> None:
+        """Note a tensor that is there before the iteration, whether an operator reads it or not."""
+        storage = tensor.untyped_storage()
+        if self.number_of(storage) is None:
+            known = self.named.setdefault(storage._cdata, (role, name or self._unique(role)))
+            self._tensor(tensor, "forward", None)
+            if known[0] == "held":
+                del self.named[storage._cdata]  # a later one may have its address
+
+    def add_input(self, tensor: torch.Tensor) -> None:
+        """Note a tensor of the batch, once it is there."""
+        storage = self.number_of(tensor.untyped_storage())
+        if storage is None:
+            number = max(len(self.operators) - 1, 0)
+            self._tensor(tensor, "forward", number)
+            storage = self.number_of(tensor.untyped_storage())
+            assert storage is not None
+            self.storages[storage]["name"] = ""
+        if self.storages[storage]["role"] in ("temporary", "held") or not self.storages[storage]["name"]:
+            self.storages[storage] |= {"role": "input", "name": self._unique("input")}
+
+    def _pack(self, tensor: torch.Tensor) -> _Packed:
+        """Note a tensor that autograd saves."""
+        phase = self._phase()
+        record = None
+        if phase is not None and tensor.layout == torch.strided and not tensor.is_meta and os.getpid() == self._process:
+            number = self._tensor(tensor, phase, None)
+            last = max(len(self.operators) - 1, 0)
+            record = {"tensor": number, "operator": last, "node": "", "module": self.module()}
+            self.saved.append(record)
+        return _Packed(tensor, record)
+
+    def _unpack(self, packed: _Packed) -> torch.Tensor:
+        node = torch._C._current_autograd_node()
+        if packed.record is not None and node is not None:
+            packed.record["node"] = node.name()
+        return packed.tensor
+
+    def _is_input(self, tensor: int) -> bool:
+        return self.storages[self._lies_in[tensor]]["role"] in ("input", "held")
+
+    def _run_doubled(self, func: Any, args: Any, kwargs: Any, result: Any, phase: str) -> tuple[Any, Any, Any] | None:
+        """Run an operator at twice the batch too."""
+        if self.doubled is None:
+            return None
+        return self.doubled.run(func, args, kwargs, result, lambda one: self._tensor(one, phase, None))
+
+    def _double_storages(self) -> None:
+        """Set each storage's bytes at twice the batch: as those of its largest view grow."""
+        if self.doubled is None:
+            return
+        for number, tensor in self.doubled.tensors.items():
+            storage, (_, _, shape, _, _, extent) = self.storages[self._lies_in[number]], list(self.tensors)[number]
+            whole = max(tensor.untyped_storage().nbytes(), 0)
+            grown = whole if extent == storage["bytes"] else storage["bytes"] * max(1, tensor.numel()) // max(1, math.prod(shape))
+            storage["doubled"] = max(storage["doubled"] or 0, grown)
 
     def _phase(self) -> str | None:
-        """Return the current pass; None outside of training (evaluation without gradients)."""
+        """Return the current pass; None where the host works: a data loader makes a batch."""
+        if self.loading:
+            return None
         if torch._C._current_graph_task_id() != -1:
+            self._behind_backward = True
             return "backward"
+        if self.optimizing:
+            return "optimizer"
         if torch.is_grad_enabled():
+            self._behind_backward = False
             return "forward"
-        return "optimizer" if self.optimizing else None
+        return "optimizer" if self._behind_backward and not self.module() else "forward"
 
     def _note_freed(self) -> None:
         """Record the storages that were freed during the previous operator."""
@@ -187,15 +276,32 @@ class Recorder(TorchDispatchMode):
         span = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1 if tensor.numel() else 0
         key = (storage, tensor.storage_offset() * size, shape, strides, str(tensor.dtype)[6:], span * size)
         if key not in self.tensors:
-            self.tensors[key] = len(self.tensors)
+            number = self.tensors[key] = len(self.tensors)
             self._lies_in.append(storage)
+            if self.doubled is not None:
+                self._note_doubled(number, tensor, storage, alloc_operator)
         return self.tensors[key]
+
+    def _note_doubled(self, number: int, tensor: torch.Tensor, storage: int, alloc_operator: int | None) -> None:
+        """Note how a tensor depends on the batch that comes from outside, or is a view that no operator made."""
+        assert self.doubled is not None
+        of_storage = self._views.setdefault(storage, [])
+        known = next((one for one in of_storage if one in self.doubled.tensors), None)
+        of_storage.append(number)
+        if known is not None:
+            self.doubled.add_like(number, tensor, known)
+        elif alloc_operator is None and self.storages[storage]["alloc_operator"] is None and len(of_storage) == 1:
+            role = self.storages[storage]["role"]
+            if role in ("input", "held") and tuple(tensor.shape) not in self.weight_shapes:
+                self.doubled.add_input(number, tensor, exact=role == "input")
 
     def _storage(self, storage: torch.UntypedStorage, phase: str, alloc_operator: int | None) -> int:
         number = self.number_of(storage)
         if number is not None:
             # A storage can grow.
             self.storages[number]["bytes"] = max(self.storages[number]["bytes"], storage.nbytes())
+            if alloc_operator is None and self.storages[number]["role"] == "held":
+                self.storages[number] |= {"role": "input", "name": self._unique("input")}
             return number
         number = len(self.storages)
         role, name = self.named.get(storage._cdata, ("input", "")) if alloc_operator is None else ("", "")
@@ -206,6 +312,7 @@ class Recorder(TorchDispatchMode):
                 "name": name,
                 "alloc_operator": alloc_operator,
                 "free_operator": None,
+                "doubled": None,
             }
         )
         if alloc_operator is None and not name:
@@ -246,6 +353,15 @@ class Recorder(TorchDispatchMode):
             forward = self._forward.get(node._sequence_nr()) if node is not None else None
             return (self.operators[forward]["module"] if forward is not None else ""), forward
         return "", None
+
+
+class _Packed:
+    """What autograd holds in place of a tensor that it saves; `record` is what the graph says of it."""
+
+    __slots__ = ("record", "tensor")
+
+    def __init__(self, tensor: torch.Tensor, record: dict[str, Any] | None) -> None:
+        self.tensor, self.record = tensor, record
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -1,0 +1,278 @@
+"""What each tensor would be at twice the batch: PyTorch's own shape functions run next to the script's operators.
+
+An operator whose inputs depend on the batch runs a second time, on tensors of the ``meta`` device, which have shapes
+and no memory. What a call names as a number is doubled where shapes ask for it: a view of twice the elements, or a
+tensor that is made with an extent of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+#: Operators that make a tensor of a given shape.
+_FACTORIES = frozenset(
+    {
+        "empty", "empty_strided", "empty_permuted", "zeros", "ones", "full", "rand", "randn", "randint", "arange",
+        "new_empty", "new_empty_strided", "new_zeros", "new_ones", "new_full", "normal", "scalar_tensor", "linspace",
+    }
+)  # fmt: skip
+_VIEWS = frozenset({"view", "_unsafe_view", "_reshape_alias", "reshape"})
+_LISTS = frozenset({"stack", "cat"})
+
+Shape = tuple[int, ...]
+#: From a tensor's number to whether it comes from outside of the iteration.
+IsInput = Callable[[int], bool]
+
+
+class DoubledBatch:
+    """Tensors at twice the batch, by number; those that aren't there don't depend on it.
+
+    Parameters
+    ----------
+    batch : samples of the script's batch
+    is_input : whether a tensor comes from outside
+    """
+
+    def __init__(self, batch: int, is_input: IsInput) -> None:
+        self.batch, self.is_input = batch, is_input
+        self.tensors: dict[int, torch.Tensor] = {}
+        self._shapes: dict[Shape, Shape] = {}
+        self._guessed: set[int] = set()
+        self._real: dict[int, Shape] = {}
+        self._held: list[torch.Tensor] = []
+
+    def shape_of(self, number: int) -> Shape | None:
+        """The shape at twice the batch; None for that at the batch itself."""
+        tensor = self.tensors.get(number)
+        return None if tensor is None else tuple(tensor.shape)
+
+    def add_input(self, number: int, tensor: torch.Tensor, exact: bool = True) -> None:
+        """Note a tensor from outside, which has an extent of the batch, or of a multiple of it.
+
+        Parameters
+        ----------
+        exact : a multiple doesn't count
+        """
+        for axis, extent in enumerate(tensor.shape):
+            if extent == self.batch or (not exact and extent and extent % self.batch == 0):
+                self._hold(number, _meta(tensor, _doubled_at(tuple(tensor.shape), axis)), tuple(tensor.shape))
+                return
+
+    def add_like(self, number: int, tensor: torch.Tensor, other: int) -> None:
+        """Note another view of a storage whose other view is known."""
+        known = self.tensors.get(other)
+        if known is None:
+            return
+        shape, storage = tuple(tensor.shape), known.untyped_storage().nbytes()
+        ratio = max(2, round(storage / max(1, tensor.untyped_storage().nbytes())))
+        scaled = self._shapes.get(shape) or self._scaled(shape, ratio)
+        if scaled != shape:
+            self._hold(number, _meta(tensor, scaled), shape)
+
+    def run(
+        self, func: Any, args: Any, kwargs: Any, result: Any, number_of: Callable[[torch.Tensor], int]
+    ) -> tuple[Any, Any, Any] | None:
+        """Run an operator at twice the batch; return its arguments and result there, None where nothing changes."""
+        name = func.overloadpacket.__name__
+        results = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
+        numbers = [number_of(one) for one in _tensors((args, kwargs))]
+        known = [number for number in numbers if number in self.tensors]
+        listed = name in _LISTS and self._lists_samples(args[0], number_of)
+        if not known and not listed and not (name in _FACTORIES and results):
+            return None
+        if not results and not any(argument.is_out for argument in func._schema.arguments):
+            return None
+        if name in _FACTORIES and not known:
+            shape = self._created(name, tuple(results[0].shape))
+            if shape != tuple(results[0].shape):
+                number = number_of(results[0])
+                self._hold(number, _meta(results[0], shape), tuple(results[0].shape))
+                self._guessed.add(number)
+            return None
+        if listed:
+            args = ([*args[0], *args[0]], *args[1:])
+        for unknown in self._attempts(known):
+            doubled = self._arguments(args, kwargs, number_of, unknown)
+            for changed in self._changes(func, name, *doubled, results):
+                try:
+                    with torch.no_grad():
+                        made = func(*changed[0], **changed[1])
+                except Exception:  # shapes that don't fit each other: another attempt
+                    continue
+                if self._note(results, made, number_of):
+                    for one in unknown:
+                        self.tensors.pop(one, None)
+                    return (*changed, made)
+        self._note_by_extents(known, results, number_of)
+        return None
+
+    def _attempts(self, known: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Inputs to take as they are, of those whose dependence on the batch is guessed: first none."""
+        guessed = [one for one in dict.fromkeys(known) if one in self._guessed]
+        for count in range(min(len(guessed), 2) + 1):
+            yield from combinations(guessed, count)
+
+    def _arguments(
+        self, args: Any, kwargs: Any, number_of: Callable[[torch.Tensor], int], unknown: Sequence[int]
+    ) -> tuple[Any, Any]:
+        def doubled(tensor: torch.Tensor) -> torch.Tensor:
+            number = number_of(tensor)
+            known = None if number in unknown else self.tensors.get(number)
+            return _meta(tensor, tuple(tensor.shape)) if known is None else known
+
+        args, kwargs = tree_map_only(torch.Tensor, doubled, (args, kwargs))
+        kwargs = {name: value for name, value in kwargs.items() if name not in ("generator", "pin_memory")}
+        if kwargs.get("device") is not None:
+            kwargs["device"] = torch.device("meta")
+        return args, kwargs
+
+    def _changes(
+        self, func: Any, name: str, args: Any, kwargs: Any, results: Sequence[torch.Tensor]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Arguments with numbers doubled: as the kind of operator asks for, else as they are, then all of the batch."""
+        if name in _VIEWS:
+            size = self._viewed(args[0], tuple(results[0].shape))
+            yield (args[0], size), {}
+            return
+        if name == "expand":
+            yield (args[0], self._expanded(args[0], results[0])), {}
+            return
+        if name in ("slice", "split", "split_with_sizes", "unfold", "narrow"):
+            yield from self._parts(func, name, args, kwargs)
+        by_shape = tuple(self._by_shape(one) for one in args)
+        if by_shape != tuple(args):
+            yield by_shape, kwargs
+        yield args, kwargs
+        yield tuple(self._all_doubled(one) for one in args), kwargs
+
+    def _parts(self, func: Any, name: str, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
+        named = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | kwargs
+        tensor = next(iter(named.values()))
+        axis = named.get("dim", 0)
+        extent = tensor.shape[axis]
+        real = self._real.get(id(tensor), tuple(tensor.shape))[axis]
+        if extent == real:
+            return
+        ratio = extent // real
+        for key in ("start", "end", "split_size", "length"):
+            value = named.get(key)
+            if isinstance(value, int) and value != 0:
+                named[key] = extent if value >= real else value * ratio
+        if isinstance(named.get("split_sizes"), list | tuple):
+            named["split_sizes"] = [one * ratio for one in named["split_sizes"]]
+        yield (), named if "self" in named else {"self": tensor, **named}
+
+    def _by_shape(self, value: Any) -> Any:
+        """A list of extents that a known tensor has, at twice the batch."""
+        if isinstance(value, list | tuple) and value and all(type(one) is int for one in value):
+            return list(self._shapes.get(tuple(value), value))
+        return value
+
+    def _all_doubled(self, value: Any) -> Any:
+        if type(value) is int:
+            return 2 * value if value and value % self.batch == 0 else value
+        if isinstance(value, list | tuple) and value and all(type(one) is int for one in value):
+            return self._scaled(tuple(value), 2)
+        return value
+
+    def _viewed(self, tensor: torch.Tensor, shape: Shape) -> Shape:
+        """The shape of a view of more elements: of the extents that divide into batches, the first does it."""
+        return self._scaled(shape, tensor.numel() // max(1, prod(shape)))
+
+    def _scaled(self, shape: Shape, ratio: int) -> Shape:
+        """A shape of `ratio` times the elements: its first extent of the batch grows, else the first multiple."""
+        known = self._shapes.get(shape)
+        if known is not None and prod(known) == ratio * prod(shape):
+            return known
+        for fits in (lambda one: one == self.batch, lambda one: one and one % self.batch == 0, lambda one: True):
+            for axis, extent in enumerate(shape):
+                if ratio > 1 and fits(extent):
+                    return (*shape[:axis], extent * ratio, *shape[axis + 1 :])
+        return shape
+
+    def _expanded(self, tensor: torch.Tensor, result: torch.Tensor) -> Shape:
+        shape, own = list(result.shape), tuple(tensor.shape)
+        offset = len(shape) - len(own)
+        for axis, extent in enumerate(shape):
+            before = own[axis - offset] if axis >= offset else 1
+            if before != 1:
+                shape[axis] = before
+            elif extent == self.batch:
+                shape[axis] = 2 * extent
+        return tuple(shape)
+
+    def _created(self, name: str, shape: Shape) -> Shape:
+        """The shape of a tensor that a call names: one of the batch, or whose first extent is a multiple of it."""
+        if shape in self._shapes and name not in ("arange", "linspace"):
+            return self._shapes[shape]
+        for axis, extent in enumerate(shape):
+            if extent == self.batch:
+                return _doubled_at(shape, axis)
+        multiple = shape and shape[0] and shape[0] % self.batch == 0 and name not in ("arange", "linspace", "full")
+        return _doubled_at(shape, 0) if multiple and self.batch > 1 else shape
+
+    def _lists_samples(self, tensors: Sequence[torch.Tensor], number_of: Callable[[torch.Tensor], int]) -> bool:
+        """Whether a list has a tensor for each sample."""
+        if len(tensors) != self.batch or self.batch < 2:
+            return False
+        numbers = [number_of(one) for one in tensors]
+        return all(number not in self.tensors and self.is_input(number) for number in numbers)
+
+    def _note(self, results: Sequence[torch.Tensor], made: Any, number_of: Callable[[torch.Tensor], int]) -> bool:
+        """Note results; False where their axes aren't those of the real ones."""
+        doubled = [one for one in tree_leaves(made) if isinstance(one, torch.Tensor)]
+        if len(doubled) < len(results) or any(
+            one.dim() != two.dim() for one, two in zip(results, doubled, strict=False)
+        ):
+            return False
+        for one, two in zip(results, doubled, strict=False):
+            if tuple(one.shape) != tuple(two.shape) or two.numel() != one.numel():
+                self._hold(number_of(one), two, tuple(one.shape))
+            else:
+                self.tensors.pop(number_of(one), None)
+        return True
+
+    def _note_by_extents(
+        self, known: Sequence[int], results: Sequence[torch.Tensor], number_of: Callable[[torch.Tensor], int]
+    ) -> None:
+        """Results of an operator without a shape function: an extent grows that grows in one of its inputs."""
+        growing = {
+            real
+            for number in known
+            for real, extent in zip(self._real[id(self.tensors[number])], self.tensors[number].shape, strict=True)
+            if extent != real
+        }
+        for one in results:
+            axis = next((axis for axis, extent in enumerate(one.shape) if extent in growing), None)
+            if axis is None and self._shapes.get(tuple(one.shape)) is None:
+                axis = next((axis for axis, extent in enumerate(one.shape[:1]) if extent > 1 and known), None)
+            if axis is not None:
+                self._hold(number_of(one), _meta(one, _doubled_at(tuple(one.shape), axis)), tuple(one.shape))
+
+    def _hold(self, number: int, tensor: torch.Tensor, shape: Shape) -> None:
+        self.tensors[number] = tensor
+        self._real[id(tensor)] = shape
+        self._held.append(tensor)  # its identity is not given to another one
+        self._shapes.pop(shape, None)
+        self._shapes[shape] = tuple(tensor.shape)
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    return (one for one in tree_leaves(value) if isinstance(one, torch.Tensor))
+
+
+def _doubled_at(shape: Shape, axis: int) -> Shape:
+    return (*shape[:axis], 2 * shape[axis], *shape[axis + 1 :])
+
+
+def _meta(tensor: torch.Tensor, shape: Shape) -> torch.Tensor:
+    """A tensor without memory, whose axes lie in memory in the order of another one's."""
+    order = sorted(range(tensor.dim()), key=lambda axis: (-tensor.stride(axis), axis))
+    made = torch.empty([shape[axis] for axis in order], dtype=tensor.dtype, device="meta")
+    return made.permute([order.index(axis) for axis in range(tensor.dim())])
