@@ -22,6 +22,7 @@ _NOT_BY_LAYER = {
     "zero2": None,
     "zero3": None,
     "accumulation": 1,
+    "backward_passes": 1,
     "optimizer_in_backward": False,
 }
 

@@ -23,6 +23,8 @@ _FACTORIES = frozenset(
     }
 )  # fmt: skip
 _VIEWS = frozenset({"view", "_unsafe_view", "_reshape_alias", "reshape"})
+#: Arguments that are shapes of a tensor of the forward pass, or of the result.
+_SIZES = frozenset({"size", "sizes", "input_size", "input_sizes", "self_size", "self_sizes"})
 _LISTS = frozenset({"stack", "cat"})
 
 Shape = tuple[int, ...]
@@ -52,27 +54,18 @@ class DoubledBatch:
         tensor = self.tensors.get(number)
         return None if tensor is None else tuple(tensor.shape)
 
-    def add_input(self, number: int, tensor: torch.Tensor, exact: bool = True) -> None:
-        """Note a tensor from outside, which has an extent of the batch, or of a multiple of it.
-
-        Parameters
-        ----------
-        exact : a multiple doesn't count
-        """
-        for axis, extent in enumerate(tensor.shape):
-            if extent == self.batch or (not exact and extent and extent % self.batch == 0):
-                self._hold(number, _meta(tensor, _doubled_at(tuple(tensor.shape), axis)), tuple(tensor.shape))
-                return
+    def add_input(self, number: int, tensor: torch.Tensor) -> None:
+        """Note a tensor from outside: its first extent of the batch grows."""
+        shape = tuple(tensor.shape)
+        if self.batch in shape:
+            self._hold(number, _meta(tensor, _doubled_at(shape, shape.index(self.batch))), shape)
 
     def add_like(self, number: int, tensor: torch.Tensor, other: int) -> None:
         """Note another view of a storage whose other view is known."""
-        known = self.tensors.get(other)
-        if known is None:
-            return
-        shape, storage = tuple(tensor.shape), known.untyped_storage().nbytes()
-        ratio = max(2, round(storage / max(1, tensor.untyped_storage().nbytes())))
-        scaled = self._shapes.get(shape) or self._scaled(shape, ratio)
-        if scaled != shape:
+        shape, known = tuple(tensor.shape), self.tensors[other]
+        ratio = known.numel() // max(1, prod(self._real[id(known)]))
+        if ratio > 1 and 0 not in tensor.stride() and 0 not in known.stride():
+            scaled = self._scaled(shape, ratio)
             self._hold(number, _meta(tensor, scaled), shape)
 
     def run(
@@ -84,15 +77,20 @@ class DoubledBatch:
         numbers = [number_of(one) for one in _tensors((args, kwargs))]
         known = [number for number in numbers if number in self.tensors]
         listed = name in _LISTS and self._lists_samples(args[0], number_of)
-        if not known and not listed and not (name in _FACTORIES and results):
+        made = results and (name in _FACTORIES or name == "expand")
+        if not known and not listed and not made:
             return None
         if not results and not any(argument.is_out for argument in func._schema.arguments):
             return None
-        if name in _FACTORIES and not known:
-            shape = self._created(name, tuple(results[0].shape))
+        if made and not known:
+            shape = tuple(results[0].shape)
+            shape = self._created(name, shape) if name in _FACTORIES else self._expanded(args[0], results[0])
             if shape != tuple(results[0].shape):
                 number = number_of(results[0])
-                self._hold(number, _meta(results[0], shape), tuple(results[0].shape))
+                meta = _meta(results[0], shape)
+                if name == "expand":
+                    meta = _meta(args[0], tuple(args[0].shape)).expand(shape)
+                self._hold(number, meta, tuple(results[0].shape))
                 self._guessed.add(number)
             return None
         if listed:
@@ -145,10 +143,14 @@ class DoubledBatch:
             return
         if name in ("slice", "split", "split_with_sizes", "unfold", "narrow"):
             yield from self._parts(func, name, args, kwargs)
-        by_shape = tuple(self._by_shape(one) for one in args)
-        if by_shape != tuple(args):
+        named = [one.name for one in func._schema.arguments]
+        by_shape = tuple(
+            self._by_shape(one) if name in _SIZES else one for name, one in zip(named, args, strict=False)
+        )
+        if any(one is not two for one, two in zip(by_shape, args, strict=True)):
             yield by_shape, kwargs
         yield args, kwargs
+        yield tuple(2 * one if type(one) is int and one == self.batch else one for one in args), kwargs
         yield tuple(self._all_doubled(one) for one in args), kwargs
 
     def _parts(self, func: Any, name: str, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
@@ -171,7 +173,8 @@ class DoubledBatch:
     def _by_shape(self, value: Any) -> Any:
         """A list of extents that a known tensor has, at twice the batch."""
         if isinstance(value, list | tuple) and value and all(type(one) is int for one in value):
-            return list(self._shapes.get(tuple(value), value))
+            known = self._shapes.get(tuple(value))
+            return value if known is None else list(known)
         return value
 
     def _all_doubled(self, value: Any) -> Any:
@@ -197,8 +200,12 @@ class DoubledBatch:
         return shape
 
     def _expanded(self, tensor: torch.Tensor, result: torch.Tensor) -> Shape:
+        """The shape of an expanded tensor: one that is known and fits, else its new extents of the batch grow."""
         shape, own = list(result.shape), tuple(tensor.shape)
         offset = len(shape) - len(own)
+        known = self._shapes.get(tuple(shape), ())
+        if known and all(own[axis - offset] in (1, known[axis]) for axis in range(offset, len(shape))):
+            return known
         for axis, extent in enumerate(shape):
             before = own[axis - offset] if axis >= offset else 1
             if before != 1:
@@ -232,7 +239,9 @@ class DoubledBatch:
         ):
             return False
         for one, two in zip(results, doubled, strict=False):
-            if tuple(one.shape) != tuple(two.shape) or two.numel() != one.numel():
+            if two.numel() < one.numel():
+                self._note_by_extents([], [one], number_of)
+            elif tuple(one.shape) != tuple(two.shape) and one.numel():
                 self._hold(number_of(one), two, tuple(one.shape))
             else:
                 self.tensors.pop(number_of(one), None)
@@ -249,7 +258,7 @@ class DoubledBatch:
             if extent != real
         }
         for one in results:
-            axis = next((axis for axis, extent in enumerate(one.shape) if extent in growing), None)
+            axis = next((axis for axis, extent in enumerate(one.shape) if extent in growing or not known), None)
             if axis is None and self._shapes.get(tuple(one.shape)) is None:
                 axis = next((axis for axis, extent in enumerate(one.shape[:1]) if extent > 1 and known), None)
             if axis is not None:

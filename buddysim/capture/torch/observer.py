@@ -133,6 +133,7 @@ class Observer:
     def _load(self, loading: Any) -> Any:
         """Let a data loader make a batch: work of the host."""
         recorder = self._recorder
+        self._batches.loaded(loading)
         if recorder is None or threading.get_ident() != self._thread:
             return self._next_of_loader(loading)
         recorder.loading = True
@@ -140,7 +141,6 @@ class Observer:
             loaded = self._next_of_loader(loading)
         finally:
             recorder.loading = False
-        self._batches.loaded(loading)
         for one in tree_leaves(loaded):
             if isinstance(one, torch.Tensor) and one.layout == torch.strided:
                 recorder.add_input(one)

@@ -209,6 +209,8 @@ class Recorder(TorchDispatchMode):
             storage = self.number_of(tensor.untyped_storage())
             assert storage is not None
             self.storages[storage]["name"] = ""
+            if self.doubled is not None:
+                self.doubled.add_input(self._views[storage][-1], tensor)
         if self.storages[storage]["role"] in ("temporary", "held") or not self.storages[storage]["name"]:
             self.storages[storage] |= {"role": "input", "name": self._unique("input")}
 
@@ -239,14 +241,29 @@ class Recorder(TorchDispatchMode):
         return self.doubled.run(func, args, kwargs, result, lambda one: self._tensor(one, phase, None))
 
     def _double_storages(self) -> None:
-        """Set each storage's bytes at twice the batch: as those of its largest view grow."""
+        """Set each storage's bytes at twice the batch: as those of its largest view grow.
+
+        What the last iteration left, and this one drops, grows as what this one leaves in its place.
+        """
         if self.doubled is None:
             return
+        keys = list(self.tensors)
         for number, tensor in self.doubled.tensors.items():
-            storage, (_, _, shape, _, _, extent) = self.storages[self._lies_in[number]], list(self.tensors)[number]
-            whole = max(tensor.untyped_storage().nbytes(), 0)
-            grown = whole if extent == storage["bytes"] else storage["bytes"] * max(1, tensor.numel()) // max(1, math.prod(shape))
+            storage, (_, _, shape, strides, _, extent) = self.storages[self._lies_in[number]], keys[number]
+            if 0 in strides:
+                continue
+            ratio = tensor.numel() / max(1, math.prod(shape))
+            whole = extent == storage["bytes"]
+            grown = tensor.untyped_storage().nbytes() if whole else round(storage["bytes"] * ratio)
             storage["doubled"] = max(storage["doubled"] or 0, grown)
+        left = {
+            one["bytes"]: one["doubled"]
+            for one in self.storages
+            if one["alloc_operator"] is not None and one["free_operator"] is None and one["doubled"]
+        }
+        for one in self.storages:
+            if one["role"] == "held" and one["free_operator"] is not None and one["doubled"] is None:
+                one["doubled"] = left.get(one["bytes"])
 
     def _phase(self) -> str | None:
         """Return the current pass; None where the host works: a data loader makes a batch."""
@@ -293,7 +310,7 @@ class Recorder(TorchDispatchMode):
         elif alloc_operator is None and self.storages[storage]["alloc_operator"] is None and len(of_storage) == 1:
             role = self.storages[storage]["role"]
             if role in ("input", "held") and tuple(tensor.shape) not in self.weight_shapes:
-                self.doubled.add_input(number, tensor, exact=role == "input")
+                self.doubled.add_input(number, tensor)
 
     def _storage(self, storage: torch.UntypedStorage, phase: str, alloc_operator: int | None) -> int:
         number = self.number_of(storage)

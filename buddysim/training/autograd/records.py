@@ -13,9 +13,10 @@ from buddysim.training.autograd.layout import Shape
 Phase = Literal["setup", "forward", "recompute", "backward", "optimizer"]
 #: What a storage is for; `master` is an fp32 copy of a weight, `activation` is what autograd saves, `gathered` are
 #: weights put together from the shards of several GPUs or fetched from the host, `bucket` is what gradients are reduced
-#: in, `temporary` is all else.
+#: in, `held` is what a script has from before the step, `temporary` is all else.
 Kind = Literal[
-    "parameter", "buffer", "input", "optimizer", "master", "gradient", "activation", "gathered", "bucket", "temporary"
+    "parameter", "buffer", "input", "optimizer", "master", "gradient", "activation", "gathered", "bucket", "held",
+    "temporary",
 ]
 #: Producer of memory that a CUDA kernel has for itself, and the CPU's kernel has not.
 CUDA_SCRATCH = "scratch"

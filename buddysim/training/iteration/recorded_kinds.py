@@ -27,6 +27,7 @@ _KINDS: dict[str, TensorKind] = {
     "gathered": "gathered_shards",
     "bucket": "gradient_buckets",
     "input": "inputs",
+    "held": "inputs",
     "activation": "feature_maps",
     "workspace": "workspace",
 }

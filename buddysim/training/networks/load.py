@@ -43,7 +43,7 @@ def load_network(network: str | os.PathLike[str]) -> Network:
 
         return network_from_config(name)
     if name.endswith(".json"):
-        from buddysim.training.networks.from_operator_graph import read_operator_network
+        from buddysim.training.networks.captured.network import read_operator_network
 
         return read_operator_network(name)
     is_file = os.path.isfile(name)  # noqa: PTH113 (Path.is_file raises where a name is too long for one)

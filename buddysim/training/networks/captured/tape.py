@@ -1,0 +1,142 @@
+"""The tape of a captured iteration: its storages, allocations, frees, operations and saved tensors, in their order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import prod
+
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage
+from buddysim.training.autograd.dtypes import DTYPES, DType
+from buddysim.training.autograd.records import (
+    AllocationEvent,
+    FreeEvent,
+    Kind,
+    Operand,
+    Phase,
+    SavedTensor,
+    StorageRecord,
+    TracedOperation,
+)
+from buddysim.training.autograd.tape import Tape
+from buddysim.training.networks.captured.gpu_rules import noise_storages
+from buddysim.training.networks.captured.other_batch import OtherBatch
+from buddysim.training.networks.captured.products import products_of
+
+_KINDS: dict[str, Kind] = {
+    "weight": "parameter",
+    "buffer": "buffer",
+    "gradient": "gradient",
+    "optimizer": "optimizer",
+    "input": "input",
+    "held": "held",
+}
+
+
+def tape_of_graph(graph: OperatorGraph, other: OtherBatch, *, as_on_gpu: bool = True) -> Tape:
+    """Return the tape of a captured iteration at a batch.
+
+    Parameters
+    ----------
+    as_on_gpu : whether what a GPU stores otherwise is stored so
+    """
+    return _TapeOfGraph(graph, other, as_on_gpu).tape
+
+
+class _TapeOfGraph:
+    def __init__(self, graph: OperatorGraph, other: OtherBatch, as_on_gpu: bool) -> None:
+        self.graph, self.other, self.tape = graph, other, Tape()
+        self.noise = noise_storages(graph) if as_on_gpu else {}
+        self.saved = {graph.tensors[one.tensor].storage for one in graph.saved_operands}
+        self.allocated: dict[int | None, list[int]] = defaultdict(list)
+        self.freed: dict[int | None, list[int]] = defaultdict(list)
+        for number, storage in enumerate(graph.storages):
+            self.allocated[storage.alloc_operator].append(number)
+            self.freed[storage.free_operator].append(number)
+            self.tape.storages.append(self._record(number, storage))
+        self.views = 0
+        self.index: list[int] = []  # of the last operation, by operator
+        for number in self.allocated[None]:
+            self._allocate(number)
+        for number, operator in enumerate(graph.operators):
+            for storage in self.allocated[number]:
+                self._allocate(storage)
+            self._run(operator)
+            for storage in self.freed[number]:
+                self._free(storage)
+            self.index.append(len(self.tape.operations) - 1)
+        self._note_saved()
+        self.tape.recording = False
+
+    def _record(self, number: int, storage: Storage) -> StorageRecord:
+        operator = None if storage.alloc_operator is None else self.graph.operators[storage.alloc_operator]
+        size = self.other.size(storage.bytes, storage.doubled)
+        if number in self.noise:
+            size = -(-size // self.noise[number])
+        kind = _KINDS.get(storage.role, "activation" if number in self.saved else "temporary")
+        return StorageRecord(
+            number,
+            size,
+            kind,
+            storage.role if operator is None else operator.short_name,
+            "" if operator is None else operator.module,
+            "setup" if operator is None else operator.phase,
+            0,
+            label=storage.name,
+        )
+
+    def _allocate(self, number: int) -> None:
+        record = self.tape.storages[number]
+        record.allocated = len(self.tape.events)
+        self.tape.events.append(AllocationEvent(number, record.bytes))
+
+    def _free(self, number: int) -> None:
+        record = self.tape.storages[number]
+        record.freed = len(self.tape.events)
+        self.tape.events.append(FreeEvent(number, record.bytes))
+
+    def _run(self, operator: Operator) -> None:
+        """Note an operator: one that computes as an operation, all others as work of the host alone."""
+        if operator.kind == "allocation":
+            return
+        reads, writes = self._operands(operator.inputs), self._operands(operator.outputs)
+        draws = bool(writes) and all(one.storage in self.noise for one in writes)
+        if operator.kind == "view" or not writes or draws:
+            self.views += 1
+            return
+        name, flops = operator.short_name, self.other.size(operator.flops, operator.doubled)
+        products = products_of(name, reads, writes, flops)
+        phase: Phase = operator.phase
+        node = "" if phase != "backward" else name
+        operations = self.tape.operations
+        operation = TracedOperation(
+            len(operations), name, operator.module, phase, node, reads, writes, products, flops, self.views
+        )
+        self.views = 0
+        operations.append(operation)
+        self.tape.events.append(operation)
+
+    def _operands(self, numbers: tuple[int, ...]) -> tuple[Operand, ...]:
+        tensors = [self.graph.tensors[number] for number in numbers]
+        return tuple(self._operand(one) for one in tensors if prod(one.shape))
+
+    def _operand(self, tensor: OperandTensor) -> Operand:
+        size = 1 if tensor.storage in self.noise else None
+        return Operand(tensor.storage, self.other.shape(tensor), tensor.strides, _dtype(tensor, size))
+
+    def _note_saved(self) -> None:
+        for one in self.graph.saved_operands:
+            tensor = self.graph.tensors[one.tensor]
+            operand, record = self._operand(tensor), self.tape.storages[tensor.storage]
+            operation = self.index[one.operator] if self.index else -1
+            self.tape.saved.append(
+                SavedTensor(one.node, "", *operand[1:], tensor.storage, record.producer, one.module, operation)
+            )
+
+
+def _dtype(tensor: OperandTensor, size: int | None) -> DType:
+    if size is not None:
+        return DTYPES["bool"]
+    if tensor.dtype in DTYPES:
+        return DTYPES[tensor.dtype]
+    last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.strides, strict=True))
+    return DType(tensor.dtype, max(1, tensor.extent // (last + 1)), 2 if "float" in tensor.dtype else 1)
