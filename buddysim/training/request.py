@@ -18,6 +18,7 @@ from buddysim.base.option import FILE, Option, field_options, option_field
 from buddysim.base.signature import described
 from buddysim.training import schemes
 from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.networks.captured.network import CapturedNetwork
 from buddysim.training.networks.config_options import ConfigOptions
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Network
@@ -60,7 +61,8 @@ class TrainingRequest:
     )
     batch: int | None = option_field(
         int,
-        "number of samples of the iteration; 1 for a model's configuration, 64 for other networks, if not given",
+        "number of samples of the iteration; if not given 1 for a model's configuration, a captured script's own, 64 for "
+        "other networks",
         None,
         metavar="N",
     )
@@ -125,6 +127,13 @@ class TrainingRequest:
         batch, machine, scheme, optimizer = DEFAULTS[network.recorded]
         if self.machine is None and machine is None:
             raise no_machine(network.name)
+        if isinstance(network, CapturedNetwork):
+            batch, optimizer = network.captured_batch, network.optimizer
+            if self.options.optimizer not in (None, optimizer):
+                own = network.options["optimizer"]
+                raise BuddysimError(
+                    f"optimizer {shortened(self.options.optimizer)}: {network.name} was captured with {own}: expected none"
+                )
         return replace(
             self,
             network=network,

@@ -263,7 +263,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "conv_library": cost.library,
         **_calibration(outcome.network, cost),
         "time_error": time_error(outcome.network, cost).text,
-        "optimizer": options.optimizer or "none",
+        "optimizer": outcome.network.options.get("optimizer", options.optimizer or "none"),
         "prefetch": outcome.plan.prefetch,
         "pool_policy": options.pool_policy,
         "accuracy": accuracy(outcome.scheme),

@@ -70,6 +70,7 @@ class Observer:
         self._recorder: Recorder | None = None
         self._roots: dict[int, torch.nn.Module] = {}
         self._optimizer: int | None = None
+        self._optimizer_name = ""
         #: Contents of named storages, and of written storages by their number.
         self._named: dict[str, StorageContents] = {}
         self._written: dict[int, StorageContents] = {}
@@ -190,12 +191,11 @@ class Observer:
     def _hold(self, recorder: Recorder) -> None:
         """Note what is there before the iteration: what no operator of it reads takes memory all the same."""
         names = {id(one): name for root in self._roots.values() for name, one in root.named_parameters()}
-        tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+        tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor) and _is_plain(one)]
         for tensor in tensors:
-            if tensor.layout != torch.strided or tensor.device.type != "cpu" or isinstance(tensor, FakeTensor):
-                continue
-            if tensor.is_leaf and tensor.grad is not None and tensor.grad.layout == torch.strided:
+            if tensor.is_leaf and tensor.grad is not None and _is_plain(tensor.grad):
                 recorder.hold(tensor.grad, "gradient", f"gradient: {names.get(id(tensor), 'of the script')}")
+        for tensor in tensors:
             if tensor.untyped_storage().nbytes():
                 recorder.hold(tensor)
 
@@ -234,7 +234,7 @@ class Observer:
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if self._optimizer is None:
-            self._optimizer = id(optimizer)
+            self._optimizer, self._optimizer_name = id(optimizer), type(optimizer).__name__
         if id(optimizer) != self._optimizer:
             return
         self._stepping = True
@@ -297,7 +297,7 @@ class Observer:
             return
         if self.settings.graph_only:
             if iteration or not self._has_graph:
-                self.spool.keep_graph(recorder.graph(iteration, {}))
+                self.spool.keep_graph(recorder.graph(iteration, {"optimizer": self._optimizer_name}))
             self._has_graph = True
             return
         # Every storage's role is known only at this point; gradients were copied before the step.
@@ -310,7 +310,7 @@ class Observer:
             self.spool.drop(dropped)
         # The first iteration also creates the optimizer's state: a later one is more typical.
         if not self._has_graph:
-            self.spool.keep_graph(recorder.graph(iteration, {}))
+            self.spool.keep_graph(recorder.graph(iteration, {"optimizer": self._optimizer_name}))
             self._has_graph = iteration > 0
         if self._maps is not None:
             self._maps.end(iteration, recorder.loss, learning_rate)
@@ -318,6 +318,11 @@ class Observer:
 
     def _write_progress(self, finished: bool) -> None:
         self.spool.write_progress(Progress(self.iteration, finished, self.problem))
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has memory of its own on the CPU."""
+    return tensor.layout == torch.strided and tensor.device.type == "cpu" and not isinstance(tensor, FakeTensor)
 
 
 def _tensors_of_call(args: Any) -> Iterator[torch.Tensor]:

@@ -112,7 +112,8 @@ class RecordedAllocator:
 def two_iterations(tape: Tape) -> list[Event]:
     """Return the events of a process's first two iterations of the step that a tape holds.
 
-    What an iteration leaves allocated is freed before the next one, as Python's variables are overwritten.
+    What an iteration leaves allocated is freed before the next one, as Python's variables are overwritten. What a
+    captured iteration frees of the one before it is allocated again, so that both iterations are equal.
     """
     started = _position(tape, tape.events, "setup", other=True)
     setup, iteration = tape.events[:started], tape.events[started:]
@@ -129,7 +130,9 @@ def two_iterations(tape: Tape) -> list[Event]:
         if isinstance(one, FreeEvent):
             live.pop(one.storage, None)
     left = [FreeEvent(one.storage, one.bytes) for one in live.values()]
-    return [*first, *iteration[:update], *state, *iteration[update:], *left, *iteration]
+    freed = {one.storage for one in iteration if isinstance(one, FreeEvent)}
+    again = [one for one in setup if isinstance(one, AllocationEvent) and one.storage in freed]
+    return [*first, *iteration[:update], *state, *iteration[update:], *left, *again, *iteration]
 
 
 def _position(tape: Tape, events: Sequence[Event], phase: str, *, other: bool) -> int:

@@ -15,6 +15,8 @@ from buddysim.training.networks.graph import Layer, Network, Value
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
+#: By the least state of an optimizer over the weights.
+_OPTIMIZERS = ((1.5, "adamw"), (0.5, "momentum"), (0.0, "sgd"))
 _FORMATS = {"bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -57,7 +59,17 @@ class CapturedNetwork(Network):
     @cached_property
     def options(self) -> Mapping[str, Value]:  # type: ignore[override]
         """What the script decides, as far as schemes need to know."""
-        return {"backward_passes": _backward_passes(self.graph)}
+        named = self.graph.provenance.get("optimizer", "")
+        return {"backward_passes": _backward_passes(self.graph), "optimizer": named or "of the script"}
+
+    @cached_property
+    def optimizer(self) -> str:
+        """The optimizer of `optimizers` with as much state for each weight: whoever updates on the host moves that."""
+        size: dict[str, int] = {}
+        for one in self.graph.storages:
+            size[one.role] = size.get(one.role, 0) + one.bytes
+        states = size.get("optimizer", 0) / max(1, size.get("weight", 0))
+        return next(name for least, name in _OPTIMIZERS if states >= least)
 
     @property
     def layers(self) -> tuple[Layer, ...]:  # type: ignore[override]

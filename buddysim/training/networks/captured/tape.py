@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from math import prod
 
-from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, SavedOperand, Storage
 from buddysim.training.autograd.dtypes import DTYPES, DType
 from buddysim.training.autograd.records import (
     AllocationEvent,
@@ -127,10 +127,25 @@ class _TapeOfGraph:
         for one in self.graph.saved_operands:
             tensor = self.graph.tensors[one.tensor]
             operand, record = self._operand(tensor), self.tape.storages[tensor.storage]
-            operation = self.index[one.operator] if self.index else -1
+            operation = self._saving(one, tensor.storage)
             self.tape.saved.append(
                 SavedTensor(one.node, "", *operand[1:], tensor.storage, record.producer, one.module, operation)
             )
+
+    def _saving(self, saved: SavedOperand, storage: int) -> int:
+        """Return the operation that a tensor is saved for, by its index.
+
+        Inputs are saved before it runs, results behind it: it is the last one or the next one, whichever is of the
+        module in which the tensor was saved; of two, the last one if it wrote the tensor.
+        """
+        operations = self.tape.operations
+        last = self.index[saved.operator] if self.index else -1
+        if last < 0 or last + 1 == len(operations):
+            return max(0, last)
+        is_here = [operations[one].scope == saved.module for one in (last, last + 1)]
+        if is_here[0] != is_here[1]:
+            return last if is_here[0] else last + 1
+        return last if any(written.storage == storage for written in operations[last].writes) else last + 1
 
 
 def _dtype(tensor: OperandTensor, size: int | None) -> DType:

@@ -192,7 +192,7 @@ def _layer(run: Run, uses: _Uses, earlier: Sequence[RecordedLayer], batch: int) 
     parameters = [storages[number] for number in uses.owned[index]]
     sizes = _element_sizes(run.forward)
     reads = {"dy", *(["x"] if saved_inputs else []), *(["y"] if any(one.number in output for one in own) else [])}
-    has_gradient = bool(run.backward) or any(earlier[one].has_gradient for one in inputs)
+    has_gradient = bool(run.backward or saved) or any(earlier[one].has_gradient for one in inputs)
     return RecordedLayer(
         index,
         run.name,
