@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, Storage, load_operators
+from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, SavedOperand, Storage, load_operators
 
 CAPTURED = Path(__file__).parents[2] / "traces" / "fashion-cnn.graph.json"
 
@@ -41,6 +41,8 @@ GRAPH = OperatorGraph(
         Operator("aten.add_.Tensor", "optimizer", inputs=(1, 5), outputs=(1,)),
     ),
     iteration=7,
+    saved_operands=(SavedOperand(0, 0, "MmBackward0"), SavedOperand(1, 0, "MmBackward0"), SavedOperand(3, 1, "ReluBackward0")),
+    batch=10,
 )
 
 
@@ -50,7 +52,7 @@ def test_lifetimes_of_a_small_graph() -> None:
     assert GRAPH.live_bytes(["feature_map", "temporary"]).tolist() == [80, 160, 80, 80, 0]
     assert GRAPH.bytes_by_role()["gradient"] == 40
     assert (GRAPH.readers(0), GRAPH.writers(1), GRAPH.readers(4)) == ((0, 3), (4,), (3,))
-    assert GRAPH.saved == (3,)
+    assert GRAPH.saved == (0, 3)  # an input that is kept, too; no weight
     assert GRAPH.idle(3) == (2, 2)
     assert GRAPH.idle(0) == (1, 2)
     assert GRAPH.idle(4) is None
@@ -76,7 +78,8 @@ def test_a_captured_graph() -> None:
     assert saved["pool2: max_pool2d_with_indices"] == 4 * 32 * 16 * 14 * 14
     assert not any("convolution" in name for name in saved)
     weights = sum(s.bytes for s in graph.storages if s.role == "weight")
-    assert weights == sum(s.bytes for s in graph.storages if s.role == "gradient")
+    gradients = [s for s in graph.storages if s.role == "gradient"]  # the last iteration's, dropped first, and its own
+    assert [sum(s.bytes for s in gradients if (s.alloc_operator is None) is old) for old in (True, False)] == [weights] * 2
     parameters = 9 * (16 + 256 + 512 + 1024 + 2048) + 16 + 16 + 32 + 32 + 64 + 576 * 128 + 128 + 1290
     assert weights == 4 * parameters
     backward = [n for n, o in enumerate(graph.operators) if o.phase == "backward" and o.kind == "compute"]
@@ -107,7 +110,7 @@ def changed(path: tuple[Any, ...], value: object) -> bytes:
     ("path", "value", "problem"),
     [
         (("format",), "else", "format"),
-        (("version",), 2, "version"),
+        (("version",), 1, "version"),
         (("extra",), 1, "extra"),
         (("storages", 0, "role"), "food", "storages[0].role: expected one of weight, buffer"),
         (("storages", 0, "bytes"), -1, "storages[0].bytes: expected at least 0, got -1"),
@@ -129,6 +132,8 @@ def changed(path: tuple[Any, ...], value: object) -> bytes:
             "sideways",
             "operators[3].phase: expected one of forward, backward, optimizer, got 'sideways'",
         ),
+        (("saved_operands", 0, "tensor"), 6, "saved operand 0: names tensor 6 of 6"),
+        (("tensors", 1, "doubled"), [1, 2], "tensor 1: has 1 axes, and 2 at twice the batch"),
     ],
 )
 def test_invalid_graph_is_refused(tmp_path: Path, path: tuple[Any, ...], value: object, problem: str) -> None:
@@ -159,5 +164,5 @@ def test_damaged_text_is_refused_or_read(tmp_path_factory: pytest.TempPathFactor
 def test_no_file_and_no_operators(tmp_path: Path) -> None:
     with pytest.raises(BuddysimError, match="can't read"):
         load_operators(tmp_path / "none.json")
-    empty = dataclasses.replace(GRAPH, storages=(), tensors=(), operators=())
+    empty = dataclasses.replace(GRAPH, storages=(), tensors=(), operators=(), saved_operands=())
     assert (empty.peak_bytes, empty.saved) == (0, ())

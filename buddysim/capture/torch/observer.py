@@ -208,7 +208,7 @@ class Observer:
 
     def _output(self, recorder: Recorder, number: int, tensor: torch.Tensor) -> None:
         """Copy the output of an operator at once: it may be overwritten soon."""
-        if self._maps is not None and recorder.operators[number]["phase"] == "forward":
+        if self._maps is not None and recorder.operators[number]["phase"] == "forward" and torch.is_grad_enabled():
             self._maps.add(recorder, number, tensor)
         if self.settings.graph_only:
             return

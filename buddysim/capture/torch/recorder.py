@@ -28,6 +28,9 @@ _ALLOCATIONS = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_
 #: Operators that overwrite a tensor without reading it.
 _OVERWRITES = ("zero_", "fill_", "copy_", "normal_", "uniform_", "bernoulli_", "random_", "exponential_", "set_")
 
+#: What the name of a storage says of where it was allocated, behind the module.
+_SUFFIXES = {"forward": "", "no_grad": " without gradient", "backward": " backward", "optimizer": " optimizer"}
+
 _NEEDED = (
     (torch._C, "_current_graph_task_id"),
     (torch._C, "_current_autograd_node"),
@@ -272,12 +275,10 @@ class Recorder(TorchDispatchMode):
         if torch._C._current_graph_task_id() != -1:
             self._behind_backward = True
             return "backward"
-        if self.optimizing:
-            return "optimizer"
         if torch.is_grad_enabled():
             self._behind_backward = False
             return "forward"
-        return "optimizer" if self._behind_backward and not self.module() else "forward"
+        return "optimizer" if self.optimizing or (self._behind_backward and not self.module()) else "forward"
 
     def _note_freed(self) -> None:
         """Record the storages that were freed during the previous operator."""
@@ -336,7 +337,7 @@ class Recorder(TorchDispatchMode):
             self.storages[-1]["name"] = self._unique("input")
         elif alloc_operator is not None:
             self.storages[-1]["role"] = "gradient_map" if phase == "backward" else "temporary"
-            self.storages[-1]["phase"] = phase
+            self.storages[-1]["phase"] = phase if phase != "forward" or torch.is_grad_enabled() else "no_grad"
         reference = StorageWeakRef(storage)
         self.references.append(reference)  # keeps the storage object's address from being used again
         self._living[number] = reference
@@ -345,7 +346,7 @@ class Recorder(TorchDispatchMode):
 
     def _name_output(self, storage: int, module: str, operator: str) -> None:
         if not self.storages[storage]["name"]:
-            phase = {"forward": "", "backward": " backward", "optimizer": " optimizer"}[self.storages[storage]["phase"]]
+            phase = _SUFFIXES[self.storages[storage]["phase"]]
             self.storages[storage]["name"] = self._unique(f"{module or '(outside)'}{phase}: {operator}")
 
     def _unique(self, name: str) -> str:
