@@ -26,16 +26,6 @@ ROOT = Path(__file__).parents[1]
 CASES = tomllib.loads((ROOT / "tests" / "hostile_cases.toml").read_text(encoding="utf-8"))["case"]
 
 
-def graph_with_strides(folder: Path) -> None:
-    text = (ROOT / "traces" / "fashion-cnn.graph.json").read_text()
-    for word in ("backward", "auto", "x"):
-        graph = json.loads(text)
-        for operator in graph["operators"]:
-            if "kernel_size" in operator["arguments"]:
-                operator["arguments"]["stride"] = word
-        (folder / f"{word}.json").write_text(json.dumps(graph))
-
-
 def store(folder: Path) -> Path:
     results = folder / "store" / "results" / "ab"
     results.mkdir(parents=True)

@@ -502,6 +502,7 @@ def _decision_text(decisions: Sequence[str]) -> str:
 def _caveats(results: Results) -> Iterator[str]:
     """Caveats of a training, the most important first."""
     run = next(iter(results.values()))["provenance"]
+    yield from (run["assumptions"][subject] for subject in ("capture", "generic") if subject in run["assumptions"])
     if run["calibration"].startswith((OPERATORS, PREDICTED)):
         yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
     elif not run["calibrated"]:

@@ -14,6 +14,7 @@ from buddysim.base.garbage import collection_paused
 from buddysim.base.result import SchemeResult, software
 from buddysim.training.collectives.assumptions import collective_assumptions
 from buddysim.training.cost.time_error import time_error
+from buddysim.training.networks.captured.remarks import remarks
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.optimizers import find_optimizer
 from buddysim.training.outcome import format_size
@@ -274,6 +275,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
             **outcome.plan.assumptions,
             **(step_assumptions(outcome.network.options, str(options.optimizer)) if recorded else optimizer),
             **collectives,
+            **(remarks(outcome.network, cost) if isinstance(outcome.network, RecordedNetwork) else {}),
             "model": _model(outcome.network),
         },
     }

@@ -360,7 +360,10 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "operator-graph",
             _tree(good_files.operator_graph, "x.json", json_of),
-            (("networks", "show", "{}/x.json", "--batch", "4"), ("train", "{}/x.json", "--batch", "4")),
+            (
+                ("networks", "show", "{}/x.json", "--batch", "4"),
+                ("train", "{}/x.json", "--batch", "4", "--machine", "a100-40", "--scheme", "eager"),
+            ),
         ),
         FileType(
             "config",

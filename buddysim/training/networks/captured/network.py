@@ -117,6 +117,7 @@ class CapturedNetwork(Network):
                 *(tape, self.name, batch, self.precision, self.source, self.description),
                 options=self.options,
                 parameter_shapes=self.parameter_shapes(),
+                captured_peak_bytes=self.graph.peak_bytes if batch == self.captured_batch else 0,
             )
         return self._at
 

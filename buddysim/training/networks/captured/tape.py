@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from math import prod
+from typing import NoReturn
 
+from buddysim.base.errors import BuddysimError
 from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, SavedOperand, Storage
 from buddysim.training.autograd.dtypes import DTYPES, DType
 from buddysim.training.autograd.records import (
@@ -13,6 +15,7 @@ from buddysim.training.autograd.records import (
     Kind,
     Operand,
     Phase,
+    Product,
     SavedTensor,
     StorageRecord,
     TracedOperation,
@@ -21,6 +24,7 @@ from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.captured.gpu_rules import noise_storages
 from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.products import products_of
+from buddysim.training.networks.recorded.work import work_of
 
 _KINDS: dict[str, Kind] = {
     "weight": "parameter",
@@ -30,6 +34,8 @@ _KINDS: dict[str, Kind] = {
     "input": "input",
     "held": "held",
 }
+
+_IMPOSSIBLE = (LookupError, TypeError, ValueError, ArithmeticError)
 
 
 def tape_of_graph(graph: OperatorGraph, other: OtherBatch, *, as_on_gpu: bool = True) -> Tape:
@@ -104,7 +110,7 @@ class _TapeOfGraph:
             self.views += 1
             return
         name, flops = operator.short_name, self.other.size(operator.flops, operator.doubled)
-        products = products_of(name, reads, writes, flops)
+        products = self._products(operator, reads, writes, flops)
         phase: Phase = operator.phase
         node = "" if phase != "backward" else name
         operations = self.tape.operations
@@ -112,8 +118,28 @@ class _TapeOfGraph:
             len(operations), name, operator.module, phase, node, reads, writes, products, flops, self.views
         )
         self.views = 0
+        self._check(operator, operation)
         operations.append(operation)
         self.tape.events.append(operation)
+
+    def _products(
+        self, operator: Operator, reads: tuple[Operand, ...], writes: tuple[Operand, ...], flops: int
+    ) -> tuple[Product, ...]:
+        try:
+            return products_of(operator.short_name, reads, writes, flops)
+        except _IMPOSSIBLE:
+            self._refuse(operator)
+
+    def _check(self, operator: Operator, operation: TracedOperation) -> None:
+        """Refuse an operator that the file says has tensors which it can't have."""
+        try:
+            work_of(operation)
+        except _IMPOSSIBLE:
+            self._refuse(operator)
+
+    def _refuse(self, operator: Operator) -> NoReturn:
+        where = f" in module {operator.module!r}" if operator.module else ""
+        raise BuddysimError(f"operator graph: operator {operator.name}{where}: its tensors are none that it can have")
 
     def _operands(self, numbers: tuple[int, ...]) -> tuple[Operand, ...]:
         tensors = [self.graph.tensors[number] for number in numbers]

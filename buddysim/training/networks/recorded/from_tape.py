@@ -36,6 +36,7 @@ def network_from_tape(
     parameter_shapes: Mapping[str, Shape] | None = None,
     blocks: int = 0,
     record_with: RecordWith | None = None,
+    captured_peak_bytes: int | None = None,
 ) -> RecordedNetwork:
     """Return the network of a tape with one training step.
 
@@ -46,7 +47,7 @@ def network_from_tape(
     precision : number format of its matrix products
     options : what the model's configuration leaves open, for provenance
     parameter_shapes : shape of each weight, by its name in the state dict
-    blocks, record_with : see `RecordedNetwork`
+    blocks, record_with, captured_peak_bytes : see `RecordedNetwork`
     """
     runs = runs_of(tape)
     uses = _Uses.of(tape, runs)
@@ -57,7 +58,7 @@ def network_from_tape(
     return RecordedNetwork(
         name, layers, source, description,
         tape=tape, runs=runs, batch=batch, precision=precision, options=options, parameter_shapes=parameter_shapes,
-        blocks=blocks, record_with=record_with,
+        blocks=blocks, record_with=record_with, captured_peak_bytes=captured_peak_bytes,
     )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ class RecordedNetwork(Network):
     parameter_shapes : shape of each weight, by its name in the state dict
     blocks : of the model, that rules of saving name by number
     record_with : records the step again by such rules; None where the model isn't at hand
+    captured_peak_bytes : of a captured script the peak of its own capture, 0 at another batch; None: not captured
     """
 
     recorded = True
@@ -52,12 +53,14 @@ class RecordedNetwork(Network):
         parameter_shapes: Mapping[str, Shape] | None = None,
         blocks: int = 0,
         record_with: RecordWith | None = None,
+        captured_peak_bytes: int | None = None,
     ) -> None:
         super().__init__(name, layers, source, description)
         self.tape, self.runs, self.batch, self.precision = tape, tuple(runs), batch, precision
         self.options = dict(options or {})
         self.parameter_shapes = dict(parameter_shapes or {})
         self.blocks, self.record_with = blocks, record_with
+        self.captured_peak_bytes = captured_peak_bytes
         self._update: RecordedUpdate | None = None
         self._recorded: tuple[RecordedLayer, ...] = tuple(layers)
 

@@ -1,0 +1,60 @@
+"""What is said of a captured script's result: where its peak differs from the capture's, what is generic in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from buddysim.training.autograd.records import AllocationEvent, FreeEvent
+from buddysim.training.autograd.tape import Tape
+from buddysim.training.networks.captured.known_operators import is_generic
+from buddysim.training.networks.recorded.work import work_of
+
+if TYPE_CHECKING:
+    from buddysim.training.cost import CostModel
+    from buddysim.training.networks.recorded.network import RecordedNetwork
+
+#: Relative difference of two peaks from which it is said.
+TOLERANCE = 0.02
+
+
+def remarks(network: RecordedNetwork, cost: CostModel) -> dict[str, str]:
+    """Return what is to be said of a captured network, by subject; nothing of another one."""
+    if network.captured_peak_bytes is None:
+        return {}
+    said = {"generic": _generic(network.tape, cost)}
+    own, peak = network.captured_peak_bytes, network.tape.peak_bytes()
+    if own and abs(peak / own - 1) > TOLERANCE:
+        said["capture"] = (
+            f"Eager's peak of tensors is {peak / own - 1:+.1%} against the capture's own {own / 2**20:,.1f} MiB: "
+            "a GPU stores dropout's noise in a byte an element."
+        )
+    return said
+
+
+def generic_fractions(tape: Tape, cost: CostModel) -> tuple[float, float]:
+    """Return the fractions of the operators' time, and of the memory at the peak, that are of generic operators."""
+    times = [(is_generic(one.name), cost.operation_ps(work_of(one)) * one.times) for one in tape.operations]
+    generic = sum(time for is_one, time in times if is_one)
+    live: dict[int, int] = {}
+    total = peak = of_generic = at_peak = 0
+    for event in tape.events:
+        if isinstance(event, AllocationEvent):
+            record = tape.storages[event.storage]
+            live[event.storage] = event.bytes if record.phase != "setup" and is_generic(record.producer) else 0
+            total += event.bytes
+            of_generic += live[event.storage]
+        elif isinstance(event, FreeEvent):
+            total -= event.bytes
+            of_generic -= live.pop(event.storage)
+        if total > peak:
+            peak, at_peak = total, of_generic
+    return generic / max(1, sum(time for _, time in times)), at_peak / max(1, peak)
+
+
+def _generic(tape: Tape, cost: CostModel) -> str:
+    time, memory = generic_fractions(tape, cost)
+    names = Counter(one.name for one in tape.operations if is_generic(one.name))
+    most = ", ".join(name for name, _ in names.most_common(3))
+    listed = f" ({most}{', ..' if len(names) > 3 else ''})" if names else ""
+    return f"Generic operators{listed}: {time:.0%} of the operators' time, {memory:.0%} of memory at the peak."
