@@ -25,9 +25,7 @@ from buddysim.base.schema import checked_json
 LARGEST_FILE = 2**30
 
 Phase = Literal["forward", "backward", "optimizer"]
-Role = Literal[
-    "weight", "buffer", "gradient", "optimizer", "input", "feature_map", "gradient_map", "held", "temporary"
-]
+Role = Literal["weight", "buffer", "gradient", "optimizer", "input", "feature_map", "gradient_map", "held", "temporary"]
 Kind = Literal["compute", "view", "allocation"]
 
 Count = Annotated[int, Field(ge=0, lt=2**62)]
@@ -193,7 +191,7 @@ class OperatorGraph:
 
     @property
     def saved(self) -> tuple[int, ...]:
-        """Return the storages, but for weights and buffers, that autograd saved; a scheme may offload or compress them."""
+        """Return the storages that autograd saved, but weights and buffers; a scheme may offload or compress them."""
         saved = {self.tensors[one.tensor].storage for one in self.saved_operands}
         return tuple(one for one in sorted(saved) if self.storages[one].role not in ("weight", "buffer"))
 

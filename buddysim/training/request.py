@@ -61,8 +61,8 @@ class TrainingRequest:
     )
     batch: int | None = option_field(
         int,
-        "number of samples of the iteration; if not given 1 for a model's configuration, a captured script's own, 64 for "
-        "other networks",
+        "number of samples of the iteration; if not given the captured script's own, 1 for a model's configuration, "
+        "64 for other networks",
         None,
         metavar="N",
     )
@@ -130,10 +130,8 @@ class TrainingRequest:
         if isinstance(network, CapturedNetwork):
             batch, optimizer = network.captured_batch, network.optimizer
             if self.options.optimizer not in (None, optimizer):
-                own = network.options["optimizer"]
-                raise BuddysimError(
-                    f"optimizer {shortened(self.options.optimizer)}: {network.name} was captured with {own}: expected none"
-                )
+                own = f"{network.name} was captured with {network.options['optimizer']}"
+                raise BuddysimError(f"optimizer {shortened(self.options.optimizer)}: {own}: expected none")
         return replace(
             self,
             network=network,

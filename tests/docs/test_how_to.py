@@ -217,7 +217,7 @@ def test_every_tutorial_is_run() -> None:
 def test_what_a_command_needs() -> None:
     """The split above separates commands by their needs."""
     torch = [command.text for command in COMMANDS["capture-pytorch"] if command.needs == "torch"]
-    assert len(torch) == 5
+    assert len(torch) == 7
     assert not [command for command in COMMANDS["capture-nvidia"] if command.words]
     assert is_pattern(("run", "OUT.bin.incomplete"))
     assert not is_pattern(("sort", "README.md"))

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, SavedOperand, Storage, load_operators
+from buddysim.formats.operator_graph import (
+    OperandTensor,
+    Operator,
+    OperatorGraph,
+    SavedOperand,
+    Storage,
+    load_operators,
+)
 
 CAPTURED = Path(__file__).parents[2] / "traces" / "fashion-cnn.graph.json"
 
@@ -41,7 +48,11 @@ GRAPH = OperatorGraph(
         Operator("aten.add_.Tensor", "optimizer", inputs=(1, 5), outputs=(1,)),
     ),
     iteration=7,
-    saved_operands=(SavedOperand(0, 0, "MmBackward0"), SavedOperand(1, 0, "MmBackward0"), SavedOperand(3, 1, "ReluBackward0")),
+    saved_operands=(
+        SavedOperand(0, 0, "MmBackward0"),
+        SavedOperand(1, 0, "MmBackward0"),
+        SavedOperand(3, 1, "ReluBackward0"),
+    ),
     batch=10,
 )
 
@@ -79,7 +90,9 @@ def test_a_captured_graph() -> None:
     assert not any("convolution" in name for name in saved)
     weights = sum(s.bytes for s in graph.storages if s.role == "weight")
     gradients = [s for s in graph.storages if s.role == "gradient"]  # the last iteration's, dropped first, and its own
-    assert [sum(s.bytes for s in gradients if (s.alloc_operator is None) is old) for old in (True, False)] == [weights] * 2
+    assert [sum(s.bytes for s in gradients if (s.alloc_operator is None) is old) for old in (True, False)] == [
+        weights
+    ] * 2
     parameters = 9 * (16 + 256 + 512 + 1024 + 2048) + 16 + 16 + 32 + 32 + 64 + 576 * 128 + 128 + 1290
     assert weights == 4 * parameters
     backward = [n for n, o in enumerate(graph.operators) if o.phase == "backward" and o.kind == "compute"]

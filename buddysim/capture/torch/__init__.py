@@ -143,9 +143,10 @@ def _keep_graph(spool: Spool, output: Path, seconds: float, end: str) -> None:
     """Write the operator graph of a capture that takes no contents."""
     from buddysim.base.output import write_bytes
 
-    graph = spool.graph()
-    if not end.startswith("none:"):
-        warn(end)
+    graph, problem = spool.graph(), spool.progress().problem
+    for one in (end, problem):
+        if one and not one.startswith("none:"):
+            warn(one)
     if graph is None:
         warn("no training iteration was seen: expected a module in training mode and an optimizer that steps")
         return
@@ -259,18 +260,20 @@ def capture(
     samples: int = 1,
     source: str = "",
     compressor: str | None = None,
+    batch: int = 0,
 ) -> Iterator[None]:
     """Captures the training that runs within the ``with`` block of this process.
 
     Parameters
     ----------
-    output : the trace file; OUT.graph.json and OUT.maps are written next to it
+    output : the trace file; OUT.graph.json and OUT.maps are written next to it. Or OUT.graph.json, which is all then
     steps : optimizer steps of the training, where known
     snapshots : points of the training
     contents_bytes : keep at most so many bytes of the tensors in the file, as much in every snapshot
     samples : samples of each feature map in OUT.maps
     source : what is trained
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
+    batch : samples of the batch; 0: found
     """
     if importlib.util.find_spec("torch") is None:
         raise BuddysimError(f"capture: PyTorch isn't installed: {INSTALL_TORCH}")
@@ -283,9 +286,12 @@ def capture(
     find_for_size_maps(compressor)
     _check_outputs(output, [])
     spool = Spool.for_trace(output)
-    maps = str(output.with_suffix(".maps").resolve())
+    maps = None if _is_graph(output) else str(output.with_suffix(".maps").resolve())
     snapshot_bytes = contents_bytes // snapshots
-    observer = Observer(spool, ObserverSettings(snapshots, steps, snapshot_bytes, maps, samples, source, compressor))
+    settings = ObserverSettings(
+        snapshots, steps, snapshot_bytes, maps, samples, source, compressor, batch, _is_graph(output)
+    )
+    observer, start = Observer(spool, settings), time.monotonic()
     observer.start()
     end, finished = "none: the block ended", True
     try:
@@ -295,8 +301,11 @@ def capture(
         raise
     finally:
         observer.stop("finished" if finished else end, finished=finished)
-        args = argparse.Namespace(
-            licence="", level=3, snapshots=snapshots, contents=contents_bytes, access_model="kernels"
-        )
-        _finish(spool, output, source or output.stem, "with capture(...)", end, args)
+        if _is_graph(output):
+            _keep_graph(spool, output, time.monotonic() - start, end)
+        else:
+            args = argparse.Namespace(
+                licence="", level=3, snapshots=snapshots, contents=contents_bytes, access_model="kernels"
+            )
+            _finish(spool, output, source or output.stem, "with capture(...)", end, args)
         spool.remove()

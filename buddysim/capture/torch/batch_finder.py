@@ -1,4 +1,4 @@
-"""Finds the samples of a script's batch: told, of its data loader, or the extent that all inputs of its modules have."""
+"""Finds the samples of a script's batch: as requested, its data loader's, or the extent that all inputs share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class BatchFinder:
 
     Parameters
     ----------
-    told : by the user; 0: found
+    requested : by the user; 0: found
     """
 
-    def __init__(self, told: int = 0) -> None:
-        self.told = told
+    def __init__(self, requested: int = 0) -> None:
+        self.requested = requested
         self._of_loader = 0
         self._leading: set[int] | None = None
         self._anywhere: set[int] | None = None
@@ -25,8 +25,8 @@ class BatchFinder:
     @property
     def batch(self) -> int:
         """Samples; 0 where nothing says how many."""
-        if self.told or self._of_loader:
-            return self.told or self._of_loader
+        if self.requested or self._of_loader:
+            return self.requested or self._of_loader
         for extents in (self._leading, self._anywhere):
             if extents is not None and len(extents) == 1:
                 return next(iter(extents))

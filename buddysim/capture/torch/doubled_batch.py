@@ -45,7 +45,7 @@ class DoubledBatch:
         self.batch, self.is_input = batch, is_input
         self.tensors: dict[int, torch.Tensor] = {}
         self._shapes: dict[Shape, Shape] = {}
-        self._guessed: set[int] = set()
+        self._assumed: set[int] = set()
         self._real: dict[int, Shape] = {}
         self._held: list[torch.Tensor] = []
 
@@ -91,7 +91,7 @@ class DoubledBatch:
                 if name == "expand":
                     meta = _meta(args[0], tuple(args[0].shape)).expand(shape)
                 self._hold(number, meta, tuple(results[0].shape))
-                self._guessed.add(number)
+                self._assumed.add(number)
             return None
         if listed:
             args = ([*args[0], *args[0]], *args[1:])
@@ -111,10 +111,10 @@ class DoubledBatch:
         return None
 
     def _attempts(self, known: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """Inputs to take as they are, of those whose dependence on the batch is guessed: first none."""
-        guessed = [one for one in dict.fromkeys(known) if one in self._guessed]
-        for count in range(min(len(guessed), 2) + 1):
-            yield from combinations(guessed, count)
+        """Inputs to take as they are, of those whose dependence on the batch is assumed: first none."""
+        assumed = [one for one in dict.fromkeys(known) if one in self._assumed]
+        for count in range(min(len(assumed), 2) + 1):
+            yield from combinations(assumed, count)
 
     def _arguments(
         self, args: Any, kwargs: Any, number_of: Callable[[torch.Tensor], int], unknown: Sequence[int]
@@ -144,9 +144,7 @@ class DoubledBatch:
         if name in ("slice", "split", "split_with_sizes", "unfold", "narrow"):
             yield from self._parts(func, name, args, kwargs)
         named = [one.name for one in func._schema.arguments]
-        by_shape = tuple(
-            self._by_shape(one) if name in _SIZES else one for name, one in zip(named, args, strict=False)
-        )
+        by_shape = tuple(self._by_shape(one) if name in _SIZES else one for name, one in zip(named, args, strict=False))
         if any(one is not two for one, two in zip(by_shape, args, strict=True)):
             yield by_shape, kwargs
         yield args, kwargs

@@ -40,7 +40,7 @@ class ObserverSettings:
     source : description of the script
     compressor : of the size maps
     batch : samples of the script's batch; 0: found from its data loader, or from what its modules take
-    graph_only : whether the operator graph is all that is asked for
+    graph_only : whether the operator graph is all that is written
     """
 
     snapshots: int = 10
@@ -78,7 +78,7 @@ class Observer:
         self._due = False
         self._stepping = self._began_in_step = False
         self._batches = BatchFinder(settings.batch)
-        self._next_of_loader = _BaseDataLoaderIter.__next__
+        self._next_of_loader, self._torch_compile = _BaseDataLoaderIter.__next__, torch.compile
         self._maps: FeatureMapRecorder | None = None
         if settings.maps_path is not None:
             provenance = {
@@ -98,6 +98,7 @@ class Observer:
             register_optimizer_step_post_hook(self._after_step),
         ]
         _BaseDataLoaderIter.__next__ = lambda loading: self._load(loading)  # type: ignore[method-assign]
+        torch.compile = self._compile
         self._await()
 
     def stop(self, state: str = "finished", *, finished: bool = True) -> None:
@@ -110,6 +111,7 @@ class Observer:
             hook.remove()
         self._hooks = []
         _BaseDataLoaderIter.__next__ = self._next_of_loader  # type: ignore[method-assign]
+        torch.compile = self._torch_compile
         if self._maps is not None:
             self._maps.close(state, finished=finished)
         self._write_progress(finished)
@@ -130,6 +132,11 @@ class Observer:
         self._dropout = 0
         if self._due and self.iteration:
             self._enter()
+
+    def _compile(self, *args: Any, **kwargs: Any) -> Any:
+        """Let the script compile, and say what that means for the capture."""
+        self.problem = "torch.compile: observed iterations run uncompiled: printed losses may differ in their last bits"
+        return self._torch_compile(*args, **kwargs)
 
     def _load(self, loading: Any) -> Any:
         """Let a data loader make a batch: work of the host."""
@@ -156,10 +163,10 @@ class Observer:
             if self._due and torch.is_grad_enabled() and module.training:
                 if self._recorder is None:
                     self._enter()
-                given = list(_tensors_of_call(args))
+                taken = list(_tensors_of_call(args))
                 if next(module.parameters(), None) is not None:
-                    self._batches.called(given)
-                for tensor in given:
+                    self._batches.called(taken)
+                for tensor in taken:
                     if self._recorder is not None and not tensor.requires_grad and tensor.layout == torch.strided:
                         self._recorder.add_input(tensor)
         self._modules.append(self._paths.get(id(module)) or type(module).__name__)

@@ -246,7 +246,7 @@ class Recorder(TorchDispatchMode):
     def _double_storages(self) -> None:
         """Set each storage's bytes at twice the batch: as those of its largest view grow.
 
-        What the last iteration left, and this one drops, grows as what this one leaves in its place.
+        What the last iteration left, and this one drops, grows as what this one leaves instead.
         """
         if self.doubled is None:
             return

@@ -15,7 +15,16 @@ Phase = Literal["setup", "forward", "recompute", "backward", "optimizer"]
 #: weights put together from the shards of several GPUs or fetched from the host, `bucket` is what gradients are reduced
 #: in, `held` is what a script has from before the step, `temporary` is all else.
 Kind = Literal[
-    "parameter", "buffer", "input", "optimizer", "master", "gradient", "activation", "gathered", "bucket", "held",
+    "parameter",
+    "buffer",
+    "input",
+    "optimizer",
+    "master",
+    "gradient",
+    "activation",
+    "gathered",
+    "bucket",
+    "held",
     "temporary",
 ]
 #: Producer of memory that a CUDA kernel has for itself, and the CPU's kernel has not.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
@@ -135,4 +136,4 @@ def _precision(graph: OperatorGraph) -> str:
 def _backward_passes(graph: OperatorGraph) -> int:
     """How often a backward pass follows a forward one."""
     phases = [one.phase for one in graph.operators if one.kind == "compute" and one.phase != "optimizer"]
-    return max(1, sum(one == "forward" and two == "backward" for one, two in zip(phases, phases[1:], strict=False)))
+    return max(1, sum(one == "forward" and two == "backward" for one, two in pairwise(phases)))

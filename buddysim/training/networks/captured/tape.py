@@ -64,11 +64,11 @@ class _TapeOfGraph:
         for number in self.allocated[None]:
             self._allocate(number)
         for number, operator in enumerate(graph.operators):
-            for storage in self.allocated[number]:
-                self._allocate(storage)
+            for allocated in self.allocated[number]:
+                self._allocate(allocated)
             self._run(operator)
-            for storage in self.freed[number]:
-                self._free(storage)
+            for freed in self.freed[number]:
+                self._free(freed)
             self.index.append(len(self.tape.operations) - 1)
         self._note_saved()
         self.tape.recording = False
