@@ -63,7 +63,7 @@ def check_reader(folder: Path, kind: FileType, files: Files, command: tuple[str,
 
     Parameters
     ----------
-    whole : the command runs if it is a multiple of 3 for accepted files, of 16 for refused ones; always for types
+    whole : the command runs if it is a multiple of 8 for accepted files, of 16 for refused ones; always for types
         without a function of their own
     """
     if kind.name not in READERS:
@@ -78,7 +78,7 @@ def check_reader(folder: Path, kind: FileType, files: Files, command: tuple[str,
         except BuddysimError as error:
             refusal = str(error) or "no reason"
     assert "\n" not in refusal, f"two lines: {refusal!r}"
-    if whole % (16 if refusal else 3):
+    if whole % (16 if refusal else 8):
         return Outcome(not refusal, _VARIABLE.sub("", refusal), False)
     _, reason = _run(folder, files, command)
     return Outcome(not refusal, _VARIABLE.sub("", refusal) or reason, True)

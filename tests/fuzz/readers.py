@@ -16,13 +16,14 @@ from buddysim.sweep.differences import load_item
 from buddysim.sweep.jobs import read_jobs
 from buddysim.sweep.store import Store
 from buddysim.sweep.study_file import read_study
-from buddysim.trace import open_trace
+from buddysim.trace import open_trace, verify_trace
 from buddysim.training.against.trace_file import read_trace
 from buddysim.training.architectures.read_config import read_config
 from buddysim.training.caching_allocator.snapshot.read import read_snapshot
 from buddysim.training.contents.density_table import TableContents
 from buddysim.training.cost.calibration import parse_calibration
 from buddysim.training.cost.timings import read_timings
+from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.graph import Network
 from buddysim.training.plans.plan_file import read_plan
 from buddysim.validation.curve.curve_data import load_curves
@@ -36,6 +37,16 @@ def _alexnet() -> Network:
     return Network.load("alexnet")
 
 
+@functools.cache
+def _llama() -> Network:
+    return network_from_config(good_files.AGAINST / "llama.json", sequence=8).at(1, "adamw")
+
+
+def _verified(path: Path) -> None:
+    with open_trace(path) as trace:
+        verify_trace(trace)
+
+
 def _targets(path: Path) -> Targets:
     with open_trace(good_files.trace_path()) as trace:
         return Targets.load(path, trace)
@@ -43,6 +54,8 @@ def _targets(path: Path) -> Targets:
 
 #: By the name of a type; the function gets the folder of the files.
 READERS: dict[str, Callable[[Path], object]] = {
+    "trace": lambda folder: _verified(folder / "x.bin"),
+    "trace-grammar": lambda folder: _verified(folder / "x.bin"),
     "machine": lambda folder: Machine.load(folder / "x.toml"),
     "training-machine": lambda folder: TrainingMachine.load(folder / "x.toml"),
     "targets": lambda folder: _targets(folder / "x.toml"),
@@ -50,6 +63,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "jobs": lambda folder: read_jobs(folder / "x.toml"),
     "network": lambda folder: Network.load(folder / "x.toml"),
     "plan": lambda folder: read_plan(folder / "x.toml", _alexnet(), "plan"),
+    "plan-of-blocks": lambda folder: read_plan(folder / "x.toml", _llama(), "plan"),
     "calibration": lambda folder: parse_calibration((folder / "x.toml").read_text(errors="replace"), "x.toml"),
     "calibration-tree": lambda folder: parse_calibration((folder / "x.toml").read_text(errors="replace"), "x.toml"),
     "timings": lambda folder: read_timings(folder / "x.csv"),
