@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
+from buddysim.training.autograd.records import CUDA_SCRATCH  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
 from buddysim.training.networks.from_torch.traced_step import trace_step  # noqa: E402
 from tests.training.transformers import configs  # noqa: E402
@@ -18,6 +19,7 @@ from tests.training.transformers.compared import (  # noqa: E402
     events_of_measured,
     events_of_tape,
     first_difference,
+    peak_of_tape,
     saved_of_measured,
     saved_of_tape,
 )
@@ -45,7 +47,7 @@ def assert_equal(model: torch.nn.Module, batch: dict[str, torch.Tensor], recipe:
         measured = measure(model, batch, optimizer, steps, autocast, loss)
     assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
-    assert tape.peak_bytes() == max(measured.curve())
+    assert peak_of_tape(tape) == max(measured.curve())
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -67,6 +69,18 @@ def test_a_module_of_a_user_is_as_measured(name: str, recipe: str):
     make, batch = MODULES[name]
     torch.manual_seed(0)
     assert_equal(make().train(), batch(), recipe, lambda output: output.float().square().mean(), 2)
+
+
+@pytest.mark.parametrize("name", ["LlamaForCausalLM", "BertForMaskedLM"])
+def test_memory_of_cuda_kernels_alone_is_that_of_the_symbolic_record(name: str):
+    """A product of gradient and result for each softmax of the attention; not of the loss, whose kernel has none."""
+    model, batch = configs.build(name), configs.inputs(name)
+    tape = trace_step(model, batch, "fp32", loss=lambda output: output.loss)
+    scratch = [one for one in tape.storages if one.producer == CUDA_SCRATCH]
+    softmaxes = [one for one in tape.operations if one.name == "_softmax_backward_data"]
+    assert [one.bytes for one in scratch] == [one.writes[0].bytes for one in softmaxes]
+    assert len(scratch) == model.config.num_hidden_layers
+    assert all(one.freed is not None for one in scratch)
 
 
 def test_a_module_on_the_meta_device_is_read():

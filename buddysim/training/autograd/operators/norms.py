@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
+from buddysim.training.autograd.cuda_scratch import cuda_scratch
 from buddysim.training.autograd.dtypes import float32
-from buddysim.training.autograd.layout import is_contiguous
 from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, copies, functions, reductions
 from buddysim.training.autograd.operators.pointwise import records, result_type
-from buddysim.training.autograd.records import CUDA_SCRATCH
 from buddysim.training.autograd.tensor import Tensor
 
 
@@ -19,7 +17,6 @@ class NativeLayerNormBackward0(GraphNode):
 
     __slots__ = ("parameters",)
     name, kernel = "NativeLayerNormBackward0", "native_layer_norm_backward"
-    copies_gradient: ClassVar[bool] = False
 
     def __init__(self, operands: Sequence[Tensor | None], result: Tensor, *statistics: Tensor) -> None:
         super().__init__(result.storage.tape, operands)
@@ -36,9 +33,7 @@ class NativeLayerNormBackward0(GraphNode):
             self.tape.empty(one.shape, one.dtype, self.kernel) if self.needs(position) else None
             for position, one in enumerate(operands)
         ]
-        scratch = None
-        if self.copies_gradient and not is_contiguous(gradient.shape, gradient.strides):
-            scratch = self.tape.empty(gradient.shape, gradient.dtype, CUDA_SCRATCH)
+        scratch = cuda_scratch(self.tape, self.kernel, gradient)
         reads = [gradient, *[one for one in self.saved if one is not None]]
         self.tape.launch(self.kernel, reads, [one for one in results if one is not None])
         del scratch
@@ -66,7 +61,6 @@ class FusedRmsNormBackward0(NativeLayerNormBackward0):
 
     __slots__ = ()
     name, kernel = "FusedRmsNormBackward0", "_fused_rms_norm_backward"
-    copies_gradient = True
 
 
 def rms_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None) -> Tensor:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from buddysim.training.autograd.cuda_scratch import cuda_scratch
 from buddysim.training.autograd.dtypes import DType, float16, float32
 from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import copies
-from buddysim.training.autograd.records import CUDA_SCRATCH
 from buddysim.training.autograd.tensor import Tensor
 
 
@@ -17,7 +17,6 @@ class SoftmaxBackward0(GraphNode):
     __slots__ = ("dtype",)
     name = "SoftmaxBackward0"
     kernel: ClassVar[str] = "_softmax_backward_data"
-    multiplies_first: ClassVar[bool] = True
 
     def __init__(self, x: Tensor, result: Tensor) -> None:
         super().__init__(x.storage.tape, (x,))
@@ -28,7 +27,7 @@ class SoftmaxBackward0(GraphNode):
     def backward(self, gradient: Tensor) -> Gradients:
         (result,) = self.saved
         made = self.tape.empty(result.shape, self.dtype, self.kernel)
-        scratch = self.tape.empty(gradient.shape, gradient.dtype, CUDA_SCRATCH) if self.multiplies_first else None
+        scratch = cuda_scratch(self.tape, self.kernel, gradient)
         self.tape.launch(self.kernel, (gradient, result), (made,))
         del scratch
         return (made,)
@@ -37,7 +36,6 @@ class SoftmaxBackward0(GraphNode):
 class LogSoftmaxBackward0(SoftmaxBackward0):
     __slots__ = ()
     name, kernel = "LogSoftmaxBackward0", "_log_softmax_backward_data"
-    multiplies_first = False
 
 
 def softmax(x: Tensor, dim: int, dtype: DType | None = None) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from buddysim.training.autograd.cuda_scratch import cuda_scratch
 from buddysim.training.autograd.dtypes import DTYPES, DType
 from buddysim.training.autograd.records import Kind, Phase, SavedTensor
 from buddysim.training.autograd.tape import Tape
@@ -121,7 +122,9 @@ class StepRecorder:
             return result
         products = products_of(func, args)
         rest = flops_of(func, args, kwargs, result) - sum(one.flops for one in products)
+        scratch = cuda_scratch(tape, name, reads[0]) if reads else None
         tape.launch(name, reads, list(self._operands(results + changed)), products, max(rest, 0))
+        del scratch
         return result
 
     def pack(self, tensor: torch.Tensor) -> Packed:
