@@ -17,10 +17,13 @@ HELP = """find what to keep, recompute or offload so that a training fits
 Groups are the blocks of a model's configuration, or parts of another network. The plan with the least time within the
 budget is searched, and each plan that is tried is simulated. Ctrl-C gives the best one so far."""
 
+_UNSAVED = "plan: -o plan.toml, -o plan.py; figure: --figure FILE; all numbers: --json FILE"
 _LEFT_OUT = ("network", "batch", "machine", "scheme", "memory_bytes", "pool_policy", "prefetch")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from dataclasses import replace
+
     from buddysim.base.option import field_options
     from buddysim.cli.json_output import add_json_argument
     from buddysim.cli.option_arguments import add_options
@@ -29,7 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.training.request import request_options
 
     declared = request_options()
-    add_options(parser, {name: declared.pop(name) for name in ("network", "batch", "machine")})
+    machine = declared.pop("machine")
+    several = replace(machine, help=f"{machine.help}; several, with commas: the same question on each")
+    add_options(parser, {"network": declared.pop("network"), "machine": several})
+    for name, what in (("batch", "samples of a step; 1 of a model's configuration, if not given"),
+                       ("sequence", "tokens of a sequence")):  # fmt: skip
+        parser.add_argument(f"--{name}", metavar="N|max", help=f"{what}; max: the most for which a plan fits")
+        declared.pop(name)
+    parser.add_argument(
+        "--maximize", metavar="tokens", help="find the batch and the plan with the most tokens per second"
+    )
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -57,7 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="plans to simulate, next to single schemes and plans of one choice; 16 of a model's configuration, 400 of "
         "another network, if not given",
     )
-    of_configs = field_options(ConfigOptions)
+    parser.add_argument(
+        "--link-sweep", action="store_true", help="answer for each of the machine's links, the slowest first"
+    )
+    of_configs = {name: one for name, one in field_options(ConfigOptions).items() if name != "sequence"}
     add_options(
         parser, {name: one for name, one in declared.items() if name not in _LEFT_OUT and name not in of_configs}
     )
@@ -70,22 +85,73 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="write the plan: .toml for train --plan, .py for PyTorch; may be repeated",
     )
+    parser.add_argument(
+        "--figure",
+        metavar="FILE",
+        help="draw memory over time, and time against memory; with --link-sweep time against the link (.png, .svg, "
+        ".pdf)",
+    )
     add_json_argument(parser, "answer, bounds and plan")
 
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_outputs
-    from buddysim.report.fit_screen import fit_parts
-    from buddysim.report.screen import print_screen
 
-    question = _question(args)
     _check_kinds(args.output)
-    check_outputs([None if args.json == "-" else args.json, *args.output], [args.network, args.machine])
-    result = _answer(question)
+    names = [name.strip() for name in (args.machine or "").split(",") if name.strip()]
+    check_outputs([None if args.json == "-" else args.json, *args.output], [args.network, *names])
+    if args.figure is not None:
+        from buddysim.plotting.save import check_figure_file
+
+        check_figure_file(args.figure, [args.network, *names])
+    if len(names) > 1 or args.link_sweep:
+        return _compare(names, args)
+    question = _question(args, names[0] if names else None)
+    result = _answer(question, args)
     _write(result, args)
     if args.json != "-":
+        from buddysim.report.fit_screen import fit_parts
+        from buddysim.report.screen import print_screen
+
         print_screen(fit_parts(result, _saved(args)))
     _refuse_where_nothing_fits(result, args)
+    return 0
+
+
+def _compare(names: Sequence[str], args: argparse.Namespace) -> int:
+    """Answer for several machines, or for each link of one."""
+    from dataclasses import replace
+
+    from buddysim.base.errors import BuddysimError
+    from buddysim.report.fit_comparison import comparison_parts
+    from buddysim.report.screen import print_screen
+
+    refused = "-o" if args.output else "--figure" if args.figure and not args.link_sweep else "--link-sweep"
+    if args.output or (len(names) > 1 and (args.figure or args.link_sweep)):
+        raise BuddysimError(f"{refused}: several machines or links: expected one")
+    questions = {name: _question(args, name) for name in names}
+    if args.link_sweep:
+        question = _question(args, names[0] if names else None)
+        request = question.request
+        links = request.load_machine().links
+        ordered = sorted(links, key=lambda name: (links[name].prefetch_bytes_per_s, name))
+        questions = {
+            name: replace(question, request=replace(request, options=replace(request.options, link=name)))
+            for name in ordered
+        }
+    results = {name: _answer(question, args) for name, question in questions.items()}
+    if args.figure is not None:
+        from buddysim.plotting.save import save_figure
+        from buddysim.report.fit_figure import draw_link_sweep
+
+        save_figure(draw_link_sweep(results), args.figure)
+    if args.json is not None:
+        from buddysim.base.jsonfile import write_json
+
+        write_json(args.json, {name: one.to_dict() for name, one in results.items()})
+    if args.json != "-":
+        saved = f"written: {args.json}" if args.json else "all figures: --json FILE"
+        print_screen(comparison_parts(results, "link" if args.link_sweep else "machine", saved))
     return 0
 
 
@@ -98,7 +164,7 @@ def _check_kinds(paths: Sequence[str]) -> None:
             raise BuddysimError(f"-o {shortened(path)}: expected a name that ends in .toml or .py")
 
 
-def _question(args: argparse.Namespace) -> FitQuestion:
+def _question(args: argparse.Namespace, machine_name: str | None) -> FitQuestion:
     from dataclasses import replace
 
     from buddysim.base.settings import parse_settings
@@ -106,7 +172,7 @@ def _question(args: argparse.Namespace) -> FitQuestion:
     from buddysim.training.request import TrainingRequest
 
     request = TrainingRequest.of(
-        network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
+        network=args.network, machine=machine_name, calibration=args.calibration, **_options(args)
     ).resolved()
     machine = request.load_machine()
     overrides = parse_settings(setting for group in args.settings for setting in group)
@@ -119,10 +185,12 @@ def _question(args: argparse.Namespace) -> FitQuestion:
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.base.errors import BuddysimError
     from buddysim.machine.units import parse_size
+    from buddysim.training.fitting.fit import MAX
     from buddysim.training.request import request_options
 
     options = {name: getattr(args, name) for name in request_options()
-               if name not in (*_LEFT_OUT, "calibration", "scheme")}  # fmt: skip
+               if name not in (*_LEFT_OUT, "calibration", "sequence")}  # fmt: skip
+    options |= {name: _count(name, value) for name, value in _sizes(args).items() if value not in (None, MAX)}
     if args.memory_budget is not None:
         try:
             options["memory_bytes"] = parse_size(args.memory_budget)
@@ -131,6 +199,19 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         if options["memory_bytes"] < 1:
             raise BuddysimError(f"--memory-budget: {args.memory_budget}: expected more than nothing")
     return options
+
+
+def _sizes(args: argparse.Namespace) -> dict[str, str | None]:
+    return {"batch": args.batch, "sequence": args.sequence}
+
+
+def _count(name: str, text: str | None) -> int:
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.hints import shortened
+
+    if text is None or not text.isascii() or not text.isdigit() or len(text) > 9 or not int(text):
+        raise BuddysimError(f"--{name} {shortened(text)}: expected a number from 1 on, or max")
+    return int(text)
 
 
 def _slowdown(text: str | None) -> float | None:
@@ -145,15 +226,20 @@ def _slowdown(text: str | None) -> float | None:
         raise BuddysimError(f"--slowdown: {shortened(text)}: expected per cent, for example 10%") from None
 
 
-def _answer(question: FitQuestion) -> FitResult:
+def _answer(question: FitQuestion, args: argparse.Namespace) -> FitResult:
     from buddysim.report.progress import progress_line
     from buddysim.report.quantities import format_gib, format_significant
+    from buddysim.training.fitting.fit import MAX, answer_to
 
+    largest = [name for name, value in _sizes(args).items() if value == MAX]
     with progress_line() as show:
-        return question.answer(
+        return answer_to(
+            question,
+            largest=largest,
+            maximize=args.maximize,
             progress=lambda count, one: show(
                 f"plan {count}: {format_significant(one.time_ps / 1e9)} ms, {format_gib(one.used_bytes)} GiB"
-            )
+            ),
         )
 
 
@@ -163,13 +249,18 @@ def _write(result: FitResult, args: argparse.Namespace) -> None:
 
     for path in args.output:
         write_text(path, result.plan_python() if path.endswith(".py") else result.plan_toml())
+    if args.figure is not None:
+        from buddysim.plotting.save import save_figure
+        from buddysim.report.fit_figure import draw_fit
+
+        save_figure(draw_fit(result), args.figure)
     if args.json is not None:
         write_json(args.json, result.to_dict())
 
 
 def _saved(args: argparse.Namespace) -> str:
-    files = [path for path in (*args.output, args.json) if path is not None]
-    return f"written: {', '.join(files)}" if files else "plan as a file: -o plan.toml; all figures: --json FILE"
+    files = [path for path in (*args.output, args.figure, args.json) if path is not None]
+    return f"written: {', '.join(files)}" if files else _UNSAVED
 
 
 def _refuse_where_nothing_fits(result: FitResult, args: argparse.Namespace) -> None:

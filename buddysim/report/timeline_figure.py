@@ -62,7 +62,7 @@ def draw(outcomes: Mapping[str, IterationOutcome]) -> Figure:
     length = max(outcome.time_ps for outcome in outcomes.values()) / PS_PER_MS or 1
     for number, (scheme, outcome) in enumerate(outcomes.items()):
         _draw_streams(panels[2 * number], scheme, outcome, length)
-        _draw_memory(panels[2 * number + 1], outcome)
+        draw_memory(panels[2 * number + 1], outcome)
     most = max(float(panel.get_ylim()[1]) for panel in panels[1::2])
     for panel in panels[1::2]:
         panel.set_ylim(0, most)
@@ -137,7 +137,8 @@ def _boxes(bars: list[tuple[float, float, int]], colour: str) -> PolyCollection:
     return PolyCollection(corners, facecolors=colour, edgecolors="white", linewidths=0.2)
 
 
-def _draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
+def draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
+    """Bytes by kind over time, stacked, and the GPU's memory as a line."""
     times, held = outcome.memory_over_time()
     base = np.zeros(len(held))
     handles: list[Patch | Line2D] = []

@@ -56,6 +56,11 @@ def test_another_network_is_planned_by_layers(capsys: pytest.CaptureFixture[str]
         (("--allow", "gist"), "allow 'gist': expected some of compress-16"),
         (("--tries", "-1"), "tries -1: expected 0 to"),
         (("--memory-budget", "100MiB"), "does not fit: "),
+        (("--batch", "some"), "--batch 'some': expected a number from 1 on, or max"),
+        (("--maximize", "joy"), "maximize 'joy': expected tokens"),
+        (("--batch", "max", "--maximize", "tokens"), "expected one of them"),
+        (("-o", "plan.txt"), "expected a name that ends in .toml or .py"),
+        (("-o", "plan.py", "--memory-budget", "8GB"), "a plan as .toml"),
     ],
 )
 def test_one_line_says_what_is_wrong(
@@ -65,3 +70,34 @@ def test_one_line_says_what_is_wrong(
     assert code == 2
     assert err.count("\n") == 1
     assert message in err
+
+
+@pytest.mark.slow
+def test_machines_and_links_are_rows_of_a_table(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--batch", "8", "--sequence", "1024", "--recipe", "bf16", "--memory-budget", "1000MiB", "--tries", "0")
+    code, out, err = run(capsys, "fit", model, "--machine", "h100-sxm,gh200", *options)
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines() if line.startswith(("h100", "gh200"))] == ["h100-sxm", "gh200"]
+    figure, answers = str(tmp_path / "links.svg"), str(tmp_path / "links.json")
+    code, out, err = run(
+        capsys, "fit", model, "--machine", "h100-sxm", "--link-sweep", "--figure", figure, "--json", answers, *options
+    )
+    assert (code, err) == (0, "")
+    assert "copies of saved tensors pay" in out
+    written = json.loads(Path(answers).read_text(encoding="utf-8"))
+    rows = [line.split() for line in out.splitlines() if line.split()[:1] and line.split()[0] in written]
+    rates = [float(row[2]) for row in rows]
+    assert rates == sorted(rates)
+    assert len(rates) > 2
+    assert Path(figure).stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_figure_shows_memory_and_front(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figure = tmp_path / "fit.png"
+    code, _, err = run(
+        capsys, "fit", model, "--machine", "h100-sxm", "--batch", "8", "--sequence", "1024", "--tries", "0",
+        "--recipe", "bf16", "--memory-budget", "1000MiB", "--figure", str(figure),
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert figure.stat().st_size > 10_000

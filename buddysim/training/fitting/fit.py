@@ -12,6 +12,7 @@ from buddysim.base.hints import shortened
 from buddysim.training.fitting.block_space import BlockSpace
 from buddysim.training.fitting.choices import check_allowed
 from buddysim.training.fitting.fit_result import FitResult, make_result
+from buddysim.training.fitting.largest import max_token_rate, with_largest
 from buddysim.training.fitting.layer_space import LayerSpace
 from buddysim.training.fitting.search import PlanSearch
 from buddysim.training.networks.from_config import ConfigNetwork
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 1 << 20
 MAX_SLOWDOWN = 1000.0
+#: In place of a batch or a sequence: the largest one.
+MAX = "max"
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,13 @@ class FitQuestion:
         """Return the bytes of GPU memory."""
         return self.request.options.memory_bytes or self.request.load_machine().memory_bytes
 
+    def space(self, cost: CostModel | None = None) -> PlanSpace:
+        """Return the plans among which is searched."""
+        return plan_space(self.request, self.allow, cost)
+
     def answer(self, cost: CostModel | None = None, progress: Progress | None = None) -> FitResult:
         """Search, and return the best plan."""
-        space = plan_space(self.request, self.allow, cost)
+        space = self.space(cost)
         search = PlanSearch(space, self.budget(), slowdown=self.slowdown, limit=self.tries, progress=progress)
         return make_result(space, search.run(), self.budget())
 
@@ -75,13 +82,46 @@ def plan_space(request: TrainingRequest, allow: Sequence[str] = (), cost: CostMo
     return LayerSpace(request, network, cost, allow)
 
 
+def answer_to(
+    question: FitQuestion,
+    *,
+    largest: Sequence[str] = (),
+    maximize: str | None = None,
+    progress: Progress | None = None,
+) -> FitResult:
+    """Return the best plan, at the largest batch or sequence where these are requested.
+
+    Parameters
+    ----------
+    largest : ``"batch"``, ``"sequence"`` or nothing
+    maximize : ``"tokens"``: over batches and plans together; None: the batch is given
+
+    Raises
+    ------
+    BuddysimError
+        several of these at once
+    """
+    if len(largest) + (maximize is not None) > 1:
+        raise BuddysimError("batch max, sequence max and maximize tokens: expected one of them")
+    if maximize not in (None, "tokens"):
+        raise BuddysimError(f"maximize {shortened(maximize)}: expected tokens")
+    cost = question.request.cost_model()
+    if maximize is not None:
+        return max_token_rate(question, cost, progress)
+    for what in largest:
+        question = with_largest(question, what, cost)
+    return question.answer(cost, progress)
+
+
 def fit(
     network: Network | str | os.PathLike[str],
     machine: TrainingMachine | str | None = None,
     memory_budget: int | None = None,
     *,
-    batch: int | None = None,
+    batch: int | str | None = None,
+    sequence: int | str | None = None,
     slowdown: float | None = None,
+    maximize: str | None = None,
     allow: Sequence[str] = (),
     tries: int | None = None,
     progress: Progress | None = None,
@@ -91,14 +131,15 @@ def fit(
 
     Parameters
     ----------
-    network, machine, batch, options : as of `buddysim.training.simulate`
+    network, machine, options : as of `buddysim.training.simulate`
     memory_budget : bytes of GPU memory; the machine's if not given
+    batch, sequence : as there; ``"max"``: the largest one for which a plan fits
     slowdown : find the least memory with which a step takes at most this part longer than the fastest plan; if not
         given, the least time
+    maximize : ``"tokens"``: find the batch and the plan with the most tokens per second
     allow : names of what may change results: ``compress-16``, ``compress-10``, ``compress-8``,
         ``offload-optimizer-delayed``
-    tries : plans that are simulated at most, next to single schemes and plans of one choice; None: 16 of a model's
-        configuration, 400 of another network
+    tries : plans that are simulated at most, next to single schemes and plans of one choice
     progress : is called with the number of simulated plans, and the newest
 
     Raises
@@ -106,7 +147,11 @@ def fit(
     BuddysimError
         a wrong value
     """
+    sizes = {"batch": batch, "sequence": sequence}
+    numbers: dict[str, Any] = {name: value for name, value in sizes.items() if value not in (None, MAX)}
     request = TrainingRequest.of(
-        network=network, machine=machine, batch=batch, memory_bytes=memory_budget, **options
+        network=network, machine=machine, memory_bytes=memory_budget, **numbers, **options
     ).resolved()
-    return FitQuestion(request, slowdown, tuple(allow), tries).answer(progress=progress)
+    question = FitQuestion(request, slowdown, tuple(allow), tries)
+    largest = [name for name, value in sizes.items() if value == MAX]
+    return answer_to(question, largest=largest, maximize=maximize, progress=progress)
