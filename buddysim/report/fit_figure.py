@@ -43,7 +43,7 @@ def _draw_front(axes: Axes, result: FitResult) -> None:
     style_axes(axes)
     _points(axes, result.search.tried, color="#b0b8c0", s=12, label="plans simulated")
     front = result.front()
-    axes.step([one.used_bytes / _GIB for one in front], [one.time_ps / _MS for one in front], where="post",
+    axes.step([one.used_bytes / _GIB for one in front], [one.time_ps / _MS for one in front], where="pre",
               color=SERIES[0], linewidth=1, label="none is faster in less memory")  # fmt: skip
     for number, (name, one) in enumerate(result.search.singles.items()):
         _points(axes, [one], color=SERIES[number + 2], s=45, marker="s", label=name)
