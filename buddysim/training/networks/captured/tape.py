@@ -21,7 +21,7 @@ from buddysim.training.autograd.records import (
     TracedOperation,
 )
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.networks.captured.gpu_rules import noise_storages
+from buddysim.training.networks.captured.gpu_rules import launched_together, noise_storages
 from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.products import products_of
 from buddysim.training.networks.recorded.work import work_of
@@ -52,6 +52,7 @@ class _TapeOfGraph:
     def __init__(self, graph: OperatorGraph, other: OtherBatch, as_on_gpu: bool) -> None:
         self.graph, self.other, self.tape = graph, other, Tape()
         self.noise = noise_storages(graph) if as_on_gpu else {}
+        self.together = launched_together(graph) if as_on_gpu else None
         self.saved = {graph.tensors[one.tensor].storage for one in graph.saved_operands}
         self.allocated: dict[int | None, list[int]] = defaultdict(list)
         self.freed: dict[int | None, list[int]] = defaultdict(list)
@@ -66,7 +67,7 @@ class _TapeOfGraph:
         for number, operator in enumerate(graph.operators):
             for allocated in self.allocated[number]:
                 self._allocate(allocated)
-            self._run(operator)
+            self._run(number, operator)
             for freed in self.freed[number]:
                 self._free(freed)
             self.index.append(len(self.tape.operations) - 1)
@@ -100,11 +101,18 @@ class _TapeOfGraph:
         record.freed = len(self.tape.events)
         self.tape.events.append(FreeEvent(number, record.bytes))
 
-    def _run(self, operator: Operator) -> None:
+    def _run(self, number: int, operator: Operator) -> None:
         """Note an operator: one that computes as an operation, all others as work of the host alone."""
         if operator.kind == "allocation":
             return
-        reads, writes = self._operands(operator.inputs), self._operands(operator.outputs)
+        inputs, outputs = operator.inputs, operator.outputs
+        if operator.phase == "optimizer" and operator.kind == "compute" and self.together is not None:
+            group = [self.graph.operators[one] for one in self.together.get(number, ())]
+            if not group:
+                return
+            inputs = tuple(dict.fromkeys(one for each in group for one in each.inputs))
+            outputs = tuple(dict.fromkeys(one for each in group for one in each.outputs))
+        reads, writes = self._operands(inputs), self._operands(outputs)
         draws = bool(writes) and all(one.storage in self.noise for one in writes)
         if operator.kind == "view" or not writes or draws:
             self.views += 1

@@ -13,6 +13,7 @@ from buddysim.training import simulate
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, Operand, Product
 from buddysim.training.iteration.recorded_allocator import two_iterations
+from buddysim.training.networks.captured.gpu_rules import launched_together
 from buddysim.training.networks.captured.known_operators import is_generic
 from buddysim.training.networks.captured.network import CapturedNetwork
 from buddysim.training.networks.captured.other_batch import OtherBatch
@@ -193,3 +194,19 @@ def test_a_damaged_operator_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "x.graph.json").write_bytes(bad.to_json())
     with pytest.raises(BuddysimError, match="its tensors are none that it can have"):
         Network.load(tmp_path / "x.graph.json").at(8)
+
+
+def test_an_update_is_launched_for_all_weights_at_once() -> None:
+    last = GRAPH.operators[-1]
+    counter = dataclasses.replace(last, name="aten.add_.Tensor", inputs=(6,), outputs=(6,))
+    several = dataclasses.replace(
+        GRAPH,
+        tensors=(*GRAPH.tensors, tensor(7)),
+        operators=(*GRAPH.operators, counter, dataclasses.replace(last, inputs=(5, 1), outputs=(5,))),
+    )
+    assert launched_together(several) == {5: (5, 7)}
+    (update,) = [one for one in tape_of_graph(several, OtherBatch(8, 8)).operations if one.phase == "optimizer"]
+    assert [one.storage for one in update.reads] == [1, 6]
+    assert [one.storage for one in update.writes] == [1, 6]
+    loop = tape_of_graph(several, OtherBatch(8, 8), as_on_gpu=False).operations
+    assert len([one for one in loop if one.phase == "optimizer"]) == 3  # as the CPU runs it
