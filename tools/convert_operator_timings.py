@@ -53,7 +53,7 @@ SOURCES = {
     "l": "linkedin/Liger-Kernel benchmark/data/all_benchmark_data.csv, BSD-2: rows of PyTorch's operators",
     "c": "PrincetonUniversity/LLMCompass ae/figure5, BSD-3",
     "i": "mosaicml/llm-foundry, pytorch/torchtune, pytorch/torchtitan, Lightning-AI/litgpt, karpathy/nanoGPT, "
-    "sitar-lab/NeuSight: READMEs and tables of benchmarks, Apache-2.0, BSD-3, MIT",
+    "sitar-lab/NeuSight, NVIDIA/DeepLearningExamples: READMEs and tables of benchmarks, Apache-2.0, BSD-3, MIT",
     "e": "IST-DASLab/llmq: tables of benchmarks, Apache-2.0",
 }
 
@@ -233,6 +233,15 @@ OWN_ENGINES = ("llmq", "llm.c")
 def iterations(folder: Path) -> Iterator[tuple[object, ...]]:
     """Yield whole iterations and networks that PyTorch ran, in the columns of `ITERATIONS`."""
     yield from _training_rows(folder, engines=False)
+    outside = (DATA.parent / "iterations-outside.csv").read_text(encoding="utf-8").splitlines()
+    for number, row in enumerate(csv.DictReader(line for line in outside if not line.startswith("#"))):
+        model, _, tokens = row["network"].partition(":tokens=")
+        if tokens:
+            recipe = "fp32" if row["precision"] == "fp32" else f"amp-{row['precision']}"
+            yield (
+                row["by"], f"{row['by']}-{number:03}", row["machine"], model, recipe, "eager", "eager", "whole",
+                int(tokens), int(row["batch"]), 1, "none", 1, "none", "step", f"{float(row['ms']):.5g}",
+            )  # fmt: skip
     for number, row in enumerate(rows_of(folder, "networks_measured_fp32.csv")):
         gpu, model = _gpu_of_iteration(row["gpu"]), row["model"]
         if gpu is None or row["variant"] not in ("eager", "torch.compile (fusion)") or model.startswith("Switch"):

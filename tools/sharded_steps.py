@@ -53,8 +53,8 @@ _MISSES = """
 
 - LLM Foundry's model of 350 million weights falls from 1.08 with long sequences to 0.87 with 512 tokens. Its heads have
   64 elements, for which FlashAttention 1 has one factor at all lengths. The rest is not explained.
-- torchtitan's GPU has no timings of its own: it is predicted from the H100 SXM5, with its own memory bandwidth and,
-  for its limit of 500 W, 0.78 of the rate.
+- torchtitan's GPU has no timings of its own: it is predicted from the H100 SXM5, with its own memory bandwidth. Its
+  limit of 500 W leaves 0.78 of the rate.
 - LitGPT's DDP step takes 113 ms longer than its step with sharded weights. The simulation has 18 ms of these;
   compiled by Thunder, the two differ by 22 ms.
 """
