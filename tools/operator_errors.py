@@ -353,9 +353,10 @@ CAUSES = """## Rows that miss, and why
 
 
 def _wrapped(text: str) -> str:
-    paragraphs = text.split("\n\n")
-    lines = ([one] if one.startswith(("|", "#", "- ")) else wrap(one, 120, break_on_hyphens=False) for one in paragraphs)
-    return "\n\n".join("\n".join(one) for one in lines)
+    return "\n\n".join(
+        part if part.startswith(("|", "#", "- ")) else "\n".join(wrap(part, 120, break_on_hyphens=False))
+        for part in text.split("\n\n")
+    )
 
 
 def pages() -> dict[Path, str]:
