@@ -19,7 +19,9 @@ import re
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress import SECTOR_BYTES
 from buddysim.machine import Machine
 from buddysim.trace import open_trace
+from tests.laws.exact_ports import exact_ports
+from tests.laws.orders import slowdowns_in_order
 from tests.replay.random_cases import Case, Launch, random_case, write_case
 
 Counters = dict[str, Any]
@@ -36,7 +40,6 @@ Simulate = Callable[[str, dict[str, Any]], Counters]
 SCHEMES = ("ideal", "bandwidth-compression", "buddy", "pinned-host", "unified-memory")
 FIRST_SEED = 10_000  # of `random_case`; others are those of `test_reference_machine.py`
 TOLERANCE = 0.001
-MAX_WARPS = 1000  # of a kernel
 BUCKET_PS = 1 << 16  # of a port, which grants requests from the bucket's start on
 LARGEST = 7  # size class of data that do not compress
 #: Largest size class that fits each target.
@@ -76,29 +79,31 @@ WITH = {
 #: What the causes of a violation mean, in the order in which `cause_of` looks for them.
 CAUSES = {
     "address_map": "Twice the channels are another address map: other lines share a set, a row or a partition.",
-    "queue": "Only with several warps at a time, and with the same traffic: what is faster lets requests of one warp "
-    "go before those of another at a port, an MSHR or a scheduler, and the other one ends last (Graham 1969).",
-    "order": "Only with several warps at a time: accesses come in another order, after which a cache, a row or a page "
-    "of Unified Memory no longer has what is needed next.",
-    "pages": "Of one warp, and gone if all pages fit: a page is evicted, or a fault batch starts, before an access "
-    "instead of after it.",
-    "rewrites": "Of one warp, and gone without l2.dirty_store_interval: a line that stays in the L2 stays dirty, and "
-    "stores to dirty sectors take longer.",
-    "caches": "Of one warp, and gone without evictions and metadata: a larger cache hides uses from the LRU of the "
-    "next one, or what knows its size earlier takes a port before a request on the critical path.",
-    "rows": "Of one warp, and gone with simple device memory: rows, refreshes, drains and slots of the bus are met at "
-    "other times.",
-    "slots": "Of one warp, and gone without input queues: a slot of another length begins at another time.",
-    "ports": "Of one warp, and with none of these off: a port gives the begin of a pass and no order within 65 ns, so "
-    "a long request counts only where another one follows it.",
+    "scheduler": "Gone if each scheduler issues its warps in the order of the other run: of two warps, the one that is "
+    "ready first issues first, and the other one ends last (Graham 1969).",
+    "issue_order": "Gone if instructions of all schedulers issue in the order of the other run: ports, MSHRs, ways and "
+    "rows are taken in the order of issue.",
+    "pages": "Gone if all pages fit: a page is evicted, or a fault batch starts, before an access instead of after it.",
+    "rewrites": "Gone without l2.dirty_store_interval: a line that stays in the L2 stays dirty, and stores to dirty "
+    "sectors take longer.",
+    "buckets": "Gone with ports that know each request's begin and end: buckets of 65 ns have no order within.",
+    "slots": "Gone without input queues: a slot of another length begins at another time.",
+    "mshrs": "Gone with 1,024 MSHRs: they are taken in a ring, so a request waits for one that is held longer.",
+    "caches": "Gone without evictions and metadata: a larger cache hides uses from the LRU of the next one, or what "
+    "knows its size earlier takes a port before a request on the critical path.",
+    "rows": "Gone with simple device memory: rows, refreshes, drains and slots of the bus are met at other times.",
+    "ports": "With none of these off: a port gives the begin of a pass, so a long request counts only where another "
+    "one follows it.",
 }
-#: Machine keys that switch a mechanism off; the cause is the first without which a single warp is slowed no more.
+#: Machine keys that switch a mechanism off. From the third cause on, runs are in the order of issue of the case's run.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
     "pages": {"um.capacity": "1 GiB", "um.initial_location": "device"},
     "rewrites": {"l2.dirty_store_interval": "0 ns"},
+    "buckets": {},
+    "slots": {"crossbar.input_queued": False, "crossbar.interleave_requesters": False},
+    "mshrs": {"l1.mshrs": 1024, "l2.mshrs": 1024},
     "caches": {"l1.ways": 64, "l2.ways": 64, "l2.max_dirty": "0 B", "metadata_cache.perfect": True},
     "rows": {"dram.model": "simple"},
-    "slots": {"crossbar.input_queued": False, "crossbar.interleave_requesters": False},
 }
 #: Bandwidths of which the first transfer is a part of the latency.
 FIRST_TRANSFER: dict[str, Callable[[Machine], Any]] = {
@@ -113,7 +118,7 @@ INCOMPRESSIBLE = {
     "um.initial_location": "device",
     "um.capacity": "1 GiB",
 }
-#: Counters that show that another order of accesses hits, merges or is written back differently.
+#: Counters of hits, merges, traffic and faults.
 TRAFFIC = (
     "l1.sector_hits",
     "l1.sector_mshr_merges",
@@ -167,6 +172,10 @@ class Example:
     cause: str
     slowdown: float
     why: str
+
+    def better(self, machine: Machine) -> Machine:
+        """Return the machine with the better resource."""
+        return better_machine(machine, self.resource)
 
 
 def examples() -> list[Example]:
@@ -306,38 +315,29 @@ def _better(seed: int, case: Case, run: Simulate, count: Counters, keys: list[st
             continue
         slowdown = improved["time_ps"] / max(1, count["time_ps"]) - 1
         if slowdown > TOLERANCE:
-            traffic = any(count[name] != improved[name] for name in TRAFFIC)
-            cause = cause_of(case, key, traffic=traffic)
-            yield Violation("better", seed, key, slowdown, count["memory_instructions"], cause)
+            yield Violation("better", seed, key, slowdown, count["memory_instructions"], cause_of(case, key))
 
 
-def cause_of(case: Case, key: str, *, traffic: bool) -> str:
-    """Why a better resource slows a case, by experiment; `traffic`: whether other sectors are moved."""
+def cause_of(case: Case, key: str) -> str:
+    """Why a better resource slows a case, by experiment."""
     if key == "dram.channels":
         return "address_map"
-    alone = one_warp_at_a_time(case)
-    if slowdown_of(alone, key) <= TOLERANCE:
-        return "order" if traffic else "queue"
+    better = partial(better_machine, key=key)
+    scheduler, all_steps = slowdowns_in_order(case, better, [False, True])
+    if scheduler <= TOLERANCE:
+        return "scheduler"
+    if all_steps <= TOLERANCE:
+        return "issue_order"
     for cause, changed in EXPERIMENTS.items():
-        if slowdown_of(_with_keys(alone, changed), key) <= TOLERANCE:
+        others = {other: value for other, value in changed.items() if other != key}
+        try:
+            with exact_ports() if cause == "buckets" else nullcontext():
+                (slowdown,) = slowdowns_in_order(_with_keys(case, others), better, [True])
+        except BuddysimError:
+            continue
+        if slowdown <= TOLERANCE:
             return cause
     return "ports"
-
-
-def one_warp_at_a_time(case: Case) -> Case:
-    """The case with a kernel for each warp, one after the other."""
-    events: list[tuple[Any, ...]] = []
-    for word, *rest in case.events:
-        if word == "kernel":
-            launch = rest[0]
-            warps = [({**fields, "warp": 0}, ops) for _, block in launch.blocks for fields, ops in block]
-            events += [
-                (word, replace(launch, stream=0, grid=1, threads=32, launch_index=index, blocks=[(0, [warp])]))
-                for index, warp in enumerate(warps, MAX_WARPS * launch.launch_index)
-            ]
-        else:
-            events.append((word, MAX_WARPS * rest[0], *rest[1:]) if word == "snapshot" else (word, *rest))
-    return replace(case, events=events)
 
 
 def _with_keys(case: Case, changed: dict[str, Any]) -> Case:

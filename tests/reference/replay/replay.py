@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,7 @@ def replay(
     size_distribution: str = "isca20-hpc",
     kernels: slice | None = None,
     compute_gap_scale: Fraction | float = 1,
+    make_run: Callable[..., RefRun] = RefRun,
 ) -> dict[str, Any]:
     """Replay a trace slowly, with the parameters of `buddysim.simulate`.
 
@@ -39,6 +41,7 @@ def replay(
     seed, size_distribution : of sizes that the trace doesn't have
     kernels : which kernels run; all without it
     compute_gap_scale : factor on every compute gap and critical path
+    make_run : what runs it, of the parameters of `RefRun`
 
     Returns
     -------
@@ -54,5 +57,5 @@ def replay(
         allocation_range for allocation_range in space.ranges.values() if allocation_range.allocation.space != "host"
     ]
     parts = RefComponents(numbers, scheme, space.n_entries, sizes, on_device, capacity.peak_entries)
-    run = RefRun(trace, {kernel.index for kernel in selected}, targets, space, parts)
+    run = make_run(trace, {kernel.index for kernel in selected}, targets, space, parts)
     return results_of(run, capacity)
