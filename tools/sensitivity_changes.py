@@ -1,9 +1,9 @@
 """Choose the eight changes of the sensitivity range: `python -m tools.sensitivity_changes OUT`.
 
-OUT/candidates.json and OUT/targets.json are what `python -m tools.sensitivity_coverage --changes candidates --times
-OUT/candidates.json` keeps, and the same with `targets`. The search exchanges changes among the candidates, so that the
-ranges of all traces meet both conditions of that tool for the changes of both files with the largest margin. It prints
-the rows of `buddysim.replay.sensitivity`.
+OUT/first.json is what `python -m tools.sensitivity_coverage --changes first --times OUT/first.json` keeps; the same
+with `second` and `third`. Candidates are the changes of the first two sets of which all traces have times. The search
+exchanges changes among them, so that the ranges of all traces meet both conditions of that tool for the changes of all
+three sets together with the largest margin. It prints the rows of `buddysim.replay.sensitivity`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from buddysim.replay.schemes import BASELINE
 from buddysim.replay.sensitivity import _OF_DEVIATION, _OF_SPAN, MAX_RUNS
-from tools.sensitivity_coverage import MAX_WIDTH, MIN_COVERAGE, RESOLUTION, random_changes
+from tools.sensitivity_coverage import DRAWS, MAX_WIDTH, MIN_COVERAGE, RESOLUTION, random_changes
 
 Numbers = npt.NDArray[np.float64]
 Choices = npt.NDArray[np.int64]
@@ -29,7 +30,9 @@ Choices = npt.NDArray[np.int64]
 _MARGINS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15)
 _SOFT = 0.02
 _WORST = 2.0  # beyond it, all failures are alike
-
+_OF_CANDIDATES = ("first", "second")
+_FIRST_SEARCH = 3000
+_MIN_GAIN = 1e-9
 
 Times = dict[str, dict[str, Any]]
 
@@ -42,7 +45,7 @@ class Case:
     ----------
     unchanged : logarithm of the slowdown of the unchanged run
     slowdowns : those of the candidates, shape (candidates,)
-    ordered : those of candidates and targets, sorted
+    ordered : those of all sets, sorted
     runs : number of changes that `run` makes of this trace
     """
 
@@ -82,23 +85,32 @@ class Case:
         return np.maximum(-_WORST, np.minimum(best, MAX_WIDTH - np.maximum(RESOLUTION, high - low) / central))
 
 
-def cases_of(candidates: Times, targets: Times) -> list[Case]:
+def cases_of(sets: Sequence[Times], candidates: Sequence[int]) -> list[Case]:
     """Return the traces and schemes whose slowdown changes.
 
     Parameters
     ----------
-    candidates, targets : by trace, what `sensitivity_coverage.measure` gives for these changes
+    sets : by trace, what `sensitivity_coverage.measure` gives for the changes of each set
+    candidates : how many changes of each of the first sets are candidates
     """
     cases = []
-    for trace, measured in candidates.items():
+    for trace, measured in sets[0].items():
         for scheme in measured["times"]:
-            ratios = _logarithms(measured, scheme)
-            slowdowns = ratios[measured["own"] :]
-            more = _logarithms(targets[trace], scheme)[targets[trace]["own"] :] if trace in targets else []
-            if len(set(slowdowns)) > 1:
-                ordered = np.sort(np.concatenate([slowdowns, more]))
-                cases.append(Case(ratios[0], slowdowns, ordered, measured["own"] - 1))
+            own, ratios = measured["own"], [_logarithms(one[trace], scheme) for one in sets if trace in one]
+            slowdowns = [one[own:] for one in ratios]
+            ordered = np.sort(np.concatenate(slowdowns))
+            if ordered[0] < ordered[-1]:
+                own_slowdowns = [one[:count] for one, count in zip(slowdowns, candidates, strict=False)]
+                cases.append(Case(ratios[0][0], np.concatenate(own_slowdowns), ordered, own - 1))
     return cases
+
+
+def candidates_of(sets: Sequence[Times]) -> list[int]:
+    """Return how many changes of each set all traces have times of."""
+    counts = []
+    for one in sets:
+        counts.append(min(len(one[trace]["times"][BASELINE]) - one[trace]["own"] for trace in sets[0]))
+    return counts
 
 
 def _logarithms(measured: dict[str, Any], scheme: str) -> Numbers:
@@ -111,46 +123,53 @@ def worth(cases: list[Case], choices: Choices) -> Numbers:
     return -_SOFT * np.log(sum(np.exp(-case.margins(choices) / _SOFT) for case in cases))
 
 
-def exchanged(choice: Choices, candidates: int) -> Choices:
-    """All choices with one candidate instead of another one, or two slots exchanged; shape (choices, MAX_RUNS)."""
+def exchanged(choice: Choices, slot: int, candidates: int) -> Choices:
+    """All choices with another candidate in a slot, or with what another slot has; shape (choices, MAX_RUNS)."""
     others = np.setdiff1d(np.arange(candidates), choice)
-    replaced = [np.tile(choice, (len(others), 1)) for _ in range(MAX_RUNS)]
-    for slot, choices in enumerate(replaced):
-        choices[:, slot] = others
-    pairs = [[first, second] for second in range(MAX_RUNS) for first in range(second)]
-    swapped = np.tile(choice, (len(pairs), 1))
-    for row, pair in enumerate(pairs):
-        swapped[row, pair] = swapped[row, pair[::-1]]
-    return np.concatenate([*replaced, swapped])
+    replaced = np.tile(choice, (len(others), 1))
+    replaced[:, slot] = others
+    swapped = np.tile(choice, (MAX_RUNS - 1, 1))
+    for row, other in enumerate(number for number in range(MAX_RUNS) if number != slot):
+        swapped[row, [slot, other]] = swapped[row, [other, slot]]
+    return np.concatenate([replaced, swapped])
 
 
 def search(cases: list[Case], seed: int) -> tuple[float, Choices]:
-    """Exchange what helps most, from a random choice on, until nothing helps.
+    """Exchange what helps most in one slot after the other, from a random choice on, until nothing helps.
 
     Returns
     -------
     the worth of the choice, and its candidates in order
     """
     candidates = min(len(case.slowdowns) for case in cases)
-    choice = np.random.default_rng(seed).permutation(candidates)[:MAX_RUNS]
-    value = float(worth(cases, choice[None])[0])
-    while True:
-        others = exchanged(choice, candidates)
+    draw = np.random.default_rng(seed)
+    choice = draw.permutation(candidates)[:MAX_RUNS]
+    value, unchanged, slot = float(worth(cases, choice[None])[0]), 0, 0
+    while unchanged < MAX_RUNS:
+        slot = (slot + 1) % MAX_RUNS if unchanged else int(draw.integers(MAX_RUNS))
+        others = exchanged(choice, slot, candidates)
         worths = worth(cases, others)
         best = int(worths.argmax())
-        if worths[best] <= value:
-            return value, choice
-        value, choice = float(worths[best]), others[best]
+        if worths[best] > value + _MIN_GAIN:
+            value, choice, unchanged = float(worths[best]), others[best], 0
+        else:
+            unchanged += 1
+    return value, choice
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", metavar="OUT", type=Path, help="folder of candidates.json and targets.json")
-    parser.add_argument("--searches", type=int, default=300, help="searches, of which the best counts (%(default)s)")
+    parser.add_argument("out", metavar="OUT", type=Path, help="folder of first.json, second.json and third.json")
+    parser.add_argument("--searches", type=int, default=130, help="searches, of which the best counts (%(default)s)")
     args = parser.parse_args()
-    cases = cases_of(*(json.loads((args.out / f"{name}.json").read_text()) for name in ("candidates", "targets")))
-    value, selected = max((search(cases, seed) for seed in range(args.searches)), key=lambda choice: choice[0])
-    changes = random_changes(min(len(case.slowdowns) for case in cases), "candidates", synthetic_sizes=True)
+    sets = [json.loads((args.out / f"{name}.json").read_text()) for name in (*_OF_CANDIDATES, "third")]
+    counts = candidates_of(sets[: len(_OF_CANDIDATES)])
+    cases = cases_of(sets, counts)
+    seeds = range(_FIRST_SEARCH, _FIRST_SEARCH + args.searches)
+    value, selected = max((search(cases, seed) for seed in seeds), key=lambda choice: choice[0])
+    changes = []
+    for name, count in zip(_OF_CANDIDATES, counts, strict=True):
+        changes += random_changes(DRAWS, name, synthetic_sizes=True)[:count]
     least = min(float(case.margins(selected[None])[0]) for case in cases)
     print(f"# {len(cases)} cases, worth {value:.3f}, least margin {least:.3f}")
     for number in selected:

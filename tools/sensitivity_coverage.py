@@ -32,10 +32,10 @@ DRAWS = 200
 MIN_COVERAGE, MAX_WIDTH = 0.95, 1.5
 #: Slowdowns that differ by less are printed alike: half of it counts as inside, and no range is narrower.
 RESOLUTION = 1e-4
-#: Sets of random changes: the seed of the generator and the first seed of sizes. `tools.sensitivity_changes` chose
-#: among the candidates by their times and those of the targets; the check is of neither.
+#: Sets of random changes: the seed of the generator and the first seed of sizes. `tools.sensitivity_changes` selects
+#: by the times of the first three; the check is of none.
 CHECK = "check"
-SETS = {"candidates": ("fresh", 2000), "targets": ("check", 1000), CHECK: ("check 2", 3000)}
+SETS = {"first": ("fresh", 2000), "second": ("check", 1000), "third": ("check 2", 3000), CHECK: ("check 3", 4000)}
 
 
 @dataclass(frozen=True)

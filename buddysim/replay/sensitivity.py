@@ -40,17 +40,17 @@ _LATENCIES = ("l1", "l2", "dram", "link")  # sections whose `load_to_use` is per
 #: among random ones, so that the ranges of the traces in `traces/` hold (`tools.sensitivity_changes`). Six runs take
 #: the first six.
 _CHANGES = (
-    (-20303, -11508, -11764, -1062, +8749, 2043),
     (+7730, -16970, +20190, -8497, +12340, 2040),
-    (-15090, +22725, -23251, +134, +6330, 2041),
     (-16025, -23484, -21387, -8311, -23735, 2068),
-    (-777, +22499, -4132, +6787, -10525, 2055),
-    (+15928, -11317, -3196, +21450, +674, 2099),
-    (+23793, -19584, +15642, -7211, +10817, 2145),
-    (+10427, +3159, -8256, -3561, -10260, 2166),
+    (-22698, +24574, +4674, -6359, +7466, 2119),
+    (+13620, -11220, +398, -7837, +12478, 2127),
+    (-13826, -10791, +18476, -11131, -4529, 1030),
+    (+3748, -11686, -19307, -9345, +1869, 2009),
+    (+13938, -4648, +16180, +16865, -8373, 2031),
+    (-21048, -4014, -14556, -9683, -14534, 1059),
 )
 #: Spans and standard deviations of the changed ratios in the width of a range.
-_OF_SPAN, _OF_DEVIATION = 2.6, 2.4
+_OF_SPAN, _OF_DEVIATION = 2.0, 1.3
 HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 
@@ -164,7 +164,7 @@ def prediction_range(value: float, changed: Sequence[float]) -> tuple[float, flo
     """Return the range in which a ratio mostly lies after another such change.
 
     It is from the least to the largest logarithm, widened alike at both ends to `_OF_SPAN` times this span less
-    `_OF_DEVIATION` standard deviations: about 4.9 deviations of a normal distribution, and 1.3 times the span if ratios
+    `_OF_DEVIATION` standard deviations: about 4.6 deviations of a normal distribution, and 1.3 times the span if ratios
     jump between two values.
 
     Parameters

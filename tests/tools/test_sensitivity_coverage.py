@@ -31,7 +31,7 @@ def test_changes_are_random_independent_and_within_the_step() -> None:
             together = sum(row[one] * row[other] for row in columns) / 2000 / (0.05**2 / 12)
             assert together == pytest.approx(0, abs=0.1)
     assert len({change.seed for change in changes}) == 2000
-    others = tool.random_changes(200, "targets", synthetic_sizes=True)
+    others = tool.random_changes(200, "third", synthetic_sizes=True)
     assert not {change.seed for change in others} & {change.seed for change in changes}
     assert {change.seed for change in tool.random_changes(5, tool.CHECK, synthetic_sizes=False)} == {0}
 
@@ -73,7 +73,9 @@ def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
 
 
 def test_the_eight_changes_are_among_the_candidates() -> None:
-    candidates = tool.random_changes(tool.DRAWS, "candidates", synthetic_sizes=True)
+    candidates = [
+        change for name in ("first", "second") for change in tool.random_changes(tool.DRAWS, name, synthetic_sizes=True)
+    ]
     runs = sensitivity.plan_runs("all", instructions=1, assumed_gaps=False, synthetic_sizes=True)
     assert {*runs.small} <= {*candidates}
     checks = tool.random_changes(tool.DRAWS, tool.CHECK, synthetic_sizes=True)
@@ -92,7 +94,9 @@ def test_the_choice_prefers_changes_whose_ranges_hold() -> None:
             "times": {"ideal": [1000.0] * 127, "buddy": [1000.0] * 7 + [1000 * one for one in (*flat, *spread[20:])]},
         },
     }
-    cases = choice.cases_of(stored, {})
+    counts = choice.candidates_of([stored])
+    assert counts == [120]
+    cases = choice.cases_of([stored], counts)
     assert [case.runs for case in cases] == [8, 6]
     value, selected = choice.search(cases, 1)
     assert value > 0
