@@ -42,6 +42,7 @@ SECTIONS: dict[str, list[tuple[str, Any]]] = {
     ],
     "Training": [
         ("buddysim.simulate_training", buddysim.simulate_training),
+        ("buddysim.fit", buddysim.fit),
         ("buddysim.training.result.TrainingResult", TrainingResult),
         ("buddysim.machine.training.TrainingMachine", TrainingMachine),
     ],
