@@ -38,7 +38,7 @@ class _Event(Schema):
     launch: Annotated[int, Field(ge=0, lt=1 << 32)]
 
 
-class AllocEvent(_Event):
+class BundleAlloc(_Event):
     """A buffer is made."""
 
     ev: Literal["alloc"]
@@ -46,14 +46,14 @@ class AllocEvent(_Event):
     size: Annotated[int, Field(ge=1, le=MAX_ALLOCATION_BYTES)]
 
 
-class FreeEvent(_Event):
+class BundleFree(_Event):
     """A buffer is given back."""
 
     ev: Literal["free"]
     addr: Address
 
 
-class KernelEvent(_Event):
+class BundleKernel(_Event):
     """A kernel is launched."""
 
     ev: Literal["kernel"]
@@ -62,15 +62,15 @@ class KernelEvent(_Event):
     block: Annotated[Extents, Field(alias="local")]
 
 
-class KernelEndEvent(_Event):
+class BundleKernelEnd(_Event):
     """A kernel ended."""
 
     ev: Literal["kernel_end"]
     warp_ops: Address
 
 
-EVENT: TypeAdapter[AllocEvent | FreeEvent | KernelEvent | KernelEndEvent] = TypeAdapter(
-    Annotated[AllocEvent | FreeEvent | KernelEvent | KernelEndEvent, Field(discriminator="ev")]
+EVENT: TypeAdapter[BundleAlloc | BundleFree | BundleKernel | BundleKernelEnd] = TypeAdapter(
+    Annotated[BundleAlloc | BundleFree | BundleKernel | BundleKernelEnd, Field(discriminator="ev")]
 )
 
 
@@ -155,24 +155,24 @@ def _take(bundle: Bundle, live: dict[int, BundleBuffer], content: object, where:
     event = checked_type(EVENT, content, where)
     launch = event.launch
     match event:
-        case AllocEvent():
+        case BundleAlloc():
             if event.addr % 128:
                 raise BuddysimError(f"{where}: addr: expected a multiple of 128, got {event.addr}")
             buffer = BundleBuffer(event.addr, event.size, launch)
             bundle.buffers.append(buffer)
             live[buffer.address] = buffer
-        case FreeEvent():
+        case BundleFree():
             if event.addr not in live:
                 raise BuddysimError(f"{where}: addr: expected the address of a buffer, got {event.addr}")
             live.pop(event.addr).free_launch = launch
-        case KernelEvent():
+        case BundleKernel():
             bundle.launches[launch] = BundleLaunch(launch, event.name, _groups(event, where), event.block)
-        case KernelEndEvent():
+        case BundleKernelEnd():
             if event.warp_ops:
                 bundle.recorded[launch] = event.warp_ops
 
 
-def _groups(event: KernelEvent, where: str) -> Dim3:
+def _groups(event: BundleKernel, where: str) -> Dim3:
     """Return the grid of a launch."""
     (x, y, z), (bx, by, bz) = event.grid, event.block
     if x % bx or y % by or z % bz:

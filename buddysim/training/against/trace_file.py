@@ -42,7 +42,7 @@ _KINDS: dict[str, EventKind] = {
 _STEP = "ProfilerStep#"
 
 
-class EventFields(TypedDict, total=False):
+class TraceEventFields(TypedDict, total=False):
     """The keys of a complete event that must have a type; times are in microseconds."""
 
     __pydantic_config__ = ConfigDict(strict=True, allow_inf_nan=False)  # type: ignore[misc]
@@ -52,7 +52,7 @@ class EventFields(TypedDict, total=False):
     dur: float
 
 
-EVENT = TypeAdapter(EventFields)
+EVENT = TypeAdapter(TraceEventFields)
 
 
 class TraceEvent(NamedTuple):

@@ -46,7 +46,7 @@ _ADAPT = ConfigDict(strict=True)
 Address = Annotated[int, Field(ge=0, lt=_LARGEST)]
 
 
-class EventFields(TypedDict, total=False):
+class SnapshotEventFields(TypedDict, total=False):
     """The keys of an event that count; of an ``oom``, `addr` is missing."""
 
     __pydantic_config__ = _ADAPT  # type: ignore[misc]
@@ -58,7 +58,7 @@ class EventFields(TypedDict, total=False):
     frames: object
 
 
-class BlockFields(TypedDict, total=False):
+class SnapshotBlockFields(TypedDict, total=False):
     """The keys of a block that count."""
 
     __pydantic_config__ = _ADAPT  # type: ignore[misc]
@@ -68,7 +68,7 @@ class BlockFields(TypedDict, total=False):
     state: Required[Literal["active_allocated", "active_pending_free", "active_awaiting_free", "inactive"]]
 
 
-class SegmentFields(TypedDict, total=False):
+class SnapshotSegmentFields(TypedDict, total=False):
     """The keys of a segment that count."""
 
     __pydantic_config__ = _ADAPT  # type: ignore[misc]
@@ -80,7 +80,7 @@ class SegmentFields(TypedDict, total=False):
     segment_type: object
     is_expandable: object
     segment_pool_id: object
-    blocks: Required[list[BlockFields]]
+    blocks: Required[list[SnapshotBlockFields]]
 
 
 class SnapshotFields(TypedDict, total=False):
@@ -93,7 +93,9 @@ class SnapshotFields(TypedDict, total=False):
     allocator_settings: dict[str, object] | None
 
 
-EVENT, SEGMENT, SNAPSHOT = TypeAdapter(EventFields), TypeAdapter(SegmentFields), TypeAdapter(SnapshotFields)
+EVENT = TypeAdapter(SnapshotEventFields)
+SEGMENT = TypeAdapter(SnapshotSegmentFields)
+SNAPSHOT = TypeAdapter(SnapshotFields)
 
 
 class SnapshotEvent(NamedTuple):
@@ -205,7 +207,7 @@ def _segments(entries: list[object], device: int, where: str) -> tuple[SnapshotS
     return tuple(segments)
 
 
-def _blocks(entries: list[BlockFields], address: int) -> tuple[SnapshotBlock, ...]:
+def _blocks(entries: list[SnapshotBlockFields], address: int) -> tuple[SnapshotBlock, ...]:
     blocks: list[SnapshotBlock] = []
     for entry in entries:
         size = entry["size"]
