@@ -36,4 +36,5 @@ def main() -> None:
     print(f"largest error: {float((out.float() - expected).abs().max()):.3f}")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: Pages that a program writes, with the test that compares them with what the program writes.
 GENERATED = {
+    "explanation/buddy-transformers": "tests/figures/test_buddy_transformers.py",
     "explanation/ideas-today": "tests/figures/test_ideas_today.py",
     "validation/sharded-steps": "tests/training/sharding/test_measured_steps.py",
     "reference/cli": "tests/docs/test_reference.py",

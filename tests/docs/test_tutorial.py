@@ -16,16 +16,23 @@ from buddysim.trace import open_trace
 from tests.docs.test_commands import cut_or_too_wide
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = (ROOT / "docs" / "tutorials" / "capture.md").read_text(encoding="utf-8").replace("\\\n", "")
-BLOCKS = re.findall(r"^```sh (\w+)\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
+PAGE = ROOT / "docs" / "tutorials" / "capture.md"
 
 
-def lines(kind: str) -> list[str]:
-    return [line for name, block in BLOCKS if name == kind for line in block.splitlines()]
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8").replace("\\\n", "")
 
 
-def walk(folder: Path, kind: str) -> list[str]:
-    """Runs the commands of one part in a folder that looks like a clone; gives what each printed."""
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return re.findall(r"^```sh (\w+)\n(.*?)^```", text(page), flags=re.MULTILINE | re.DOTALL)
+
+
+def lines(kind: str, page: Path = PAGE) -> list[str]:
+    return [line for name, block in blocks(page) if name == kind for line in block.splitlines()]
+
+
+def walk(folder: Path, kind: str, page: Path = PAGE) -> list[str]:
+    """Runs the commands of one part of a page in a folder that looks like a clone; gives what each printed."""
     for name in ("docs", "traces"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "out").mkdir()
@@ -35,7 +42,7 @@ def walk(folder: Path, kind: str) -> list[str]:
     bare = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a sanitizer must come first
     environment = bare | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
     printed = []
-    for line in lines(kind):
+    for line in lines(kind, page):
         done = subprocess.run(
             ["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300
         )
@@ -47,8 +54,8 @@ def walk(folder: Path, kind: str) -> list[str]:
 
 
 def test_every_part_is_walked() -> None:
-    assert {name for name, _ in BLOCKS} == {"opencl", "memory", "torch"}
-    commands = [line for line in TUTORIAL.splitlines() if line.startswith("python ")]
+    assert {name for name, _ in blocks(PAGE)} == {"opencl", "memory", "torch"}
+    commands = [line for line in text(PAGE).splitlines() if line.startswith("python ")]
     walked = [line for kind in ("opencl", "memory", "torch") for line in lines(kind)]
     assert commands == [line for line in walked if line.startswith("python ")]
 

@@ -46,6 +46,12 @@ def _snapshots(text: str) -> int:
     return int(text)
 
 
+def _every(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an integer from 0")
+    return int(text)
+
+
 def _sample(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 10**9:
         raise argparse.ArgumentTypeError(f"{text!r}: expected an integer from 1")
@@ -75,6 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=10,
         metavar="N",
         help="number of snapshots of all tensors to keep, at equal distances in launches (default: 10)",
+    )
+    parser.add_argument(
+        "--contents-every",
+        type=_every,
+        default=1,
+        metavar="N",
+        help="period of the 8 KiB pages whose bytes are kept; 0: none, all sizes are kept (default: 1)",
     )
     parser.add_argument(
         "--launches",
@@ -126,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
         "level": args.level,
         "architecture": architecture_of(args.machine),
         "snapshots": args.snapshots,
+        "contents_every": args.contents_every,
         "window": None if args.launches is None else str(args.launches),
         "grid_sample": args.grid_sample,
         "torch_compile": args.torch_compile,
@@ -168,6 +182,7 @@ def capture(
     *,
     machine: str = _DEFAULT_MACHINE,
     snapshots: int = 10,
+    contents_every: int = 1,
     launches: str | None = None,
     grid_sample: int = 1,
     torch_compile: bool = False,
@@ -182,6 +197,7 @@ def capture(
     output : the trace file
     machine : for whose compute capability kernels are compiled
     snapshots : of all tensors, at most
+    contents_every : period of the 8 KiB pages whose bytes are kept; 0: none, all sizes are kept
     launches : those to trace, ``"750:753"``; None: all
     grid_sample : trace one of so many thread blocks
     torch_compile : let ``torch.compile`` make Triton kernels, and trace those too
@@ -202,6 +218,7 @@ def capture(
         compressor or DEFAULT,
         torch_compile,
         workers,
+        contents_every,
     )
     part = Output(output, keep_part=True)
     with captured(part, settings, source or Path(output).stem, "with capture.triton(...)") as ended:

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -115,6 +116,7 @@ class KernelCompiler:
         from triton.compiler.compiler import ASTSource
         from triton.runtime.jit import create_function_from_signature
 
+        compilation = import_module("triton.knobs").compilation
         binder = self._binders.get(id(function)) or create_function_from_signature(
             function.signature, function.params, self._backend
         )
@@ -125,7 +127,10 @@ class KernelCompiler:
         )
         source = ASTSource(function, signature, constants, attributes)
         try:
-            compiled = triton.compile(source, target=self._target, options=parsed.__dict__)
+            # Triton's cache doesn't tell files with the same source apart, whose names are in the code's positions.
+            with compilation.scope():
+                compilation.always_compile = True
+                compiled = triton.compile(source, target=self._target, options=parsed.__dict__)
         except Exception as error:
             raise BuddysimError(
                 f"capture triton: {function.__name__} doesn't compile for sm_{self._target.arch}: {error}"

@@ -49,6 +49,7 @@ def main() -> int:
             settings["compressor"],
             settings["torch_compile"],
             settings["workers"],
+            settings["contents_every"],
         )
         part = Output(settings["output"], [script], keep_part=True)
         with captured(

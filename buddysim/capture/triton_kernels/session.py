@@ -17,6 +17,7 @@ from buddysim.capture.triton_kernels.interrupts import postponed_interrupt
 from buddysim.capture.triton_kernels.launch_records import AccessCounts, LaunchRecords
 from buddysim.capture.triton_kernels.status_line import StatusLine
 from buddysim.compress import DEFAULT, entry_classes
+from buddysim.trace.format import PAGE_BYTES
 from buddysim.trace.model import Dim3, Provenance
 from buddysim.trace.writer import TraceWriter
 
@@ -37,6 +38,7 @@ class TritonCaptureSettings:
     compressor : of the size maps
     torch_compile : let ``torch.compile`` make Triton kernels
     workers : processes that interpret programs
+    contents_every : period of the 8 KiB pages whose bytes are kept; 0: none
     """
 
     architecture: int = 90
@@ -46,6 +48,7 @@ class TritonCaptureSettings:
     compressor: str = DEFAULT
     torch_compile: bool = False
     workers: int = 1
+    contents_every: int = 1
 
 
 @dataclass
@@ -232,7 +235,13 @@ class TritonSession:
             padded[: len(data)] = data
             classes = entry_classes(padded, self._settings.compressor)
             self._writer.add_size_map(snapshot, allocation, classes, self._settings.compressor)
-            self._writer.add_contents(snapshot, allocation, data)
+            every = self._settings.contents_every
+            if every == 1:
+                self._writer.add_contents(snapshot, allocation, data)
+            elif every:
+                pages = np.arange(0, -(-len(data) // PAGE_BYTES), every)
+                stored = [data[page * PAGE_BYTES : (page + 1) * PAGE_BYTES] for page in pages]
+                self._writer.add_contents(snapshot, allocation, np.concatenate(stored), pages)
 
     def _omissions(self) -> dict[str, str]:
         """Statements on what the capture left out, for the provenance."""

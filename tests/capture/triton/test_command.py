@@ -80,7 +80,7 @@ def test_the_exit_code_and_the_work_before_it(script: Path, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_window_and_a_sample(script: Path, tmp_path: Path) -> None:
-    options = ("--launches", "1:2", "--grid-sample", "2", "--snapshots", "2")
+    options = ("--launches", "1:2", "--grid-sample", "2", "--snapshots", "2", "--contents-every", "0")
     done = capture(tmp_path / "out.bin", script, *options)
     assert done.returncode == 0, done.stderr
     with open_trace(tmp_path / "out.bin") as trace:
@@ -89,6 +89,8 @@ def test_a_window_and_a_sample(script: Path, tmp_path: Path) -> None:
         (chunk,) = (trace.decode_chunk(reference) for reference in kernel.chunks)
         assert chunk.blocks["block"].tolist() == [0, 2]
         assert len(trace.snapshots) == 2
+        assert not any(snapshot.contents for snapshot in trace.snapshots)
+        assert len(trace.size_maps) == 4
         assert "One of 2 thread blocks" in trace.provenance.assumptions["grid"]
         assert "1:2 of 3" in trace.provenance.assumptions["launches"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
 pytest.importorskip("triton", reason="Triton isn't installed: pip install triton==3.9.0")
 
+import torch
+
 from buddysim.capture.triton_kernels import capture
 from buddysim.capture.triton_kernels.launch_records import LaunchRecords
+from buddysim.trace import open_trace
 from tests.capture.triton.layout_kernels import launches
 
 
@@ -68,3 +72,27 @@ AMPERE = ("descriptor",)
 )
 def test_bytes_of_every_access(name: str, machine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(name, machine, tmp_path, monkeypatch)
+
+
+SOURCE = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, o):
+    at = tl.arange(0, 32)
+    tl.store(o + at, tl.load(x + at))
+"""
+
+
+def test_one_source_in_two_files(tmp_path: Path) -> None:
+    """Triton's cache would give the second kernel the positions of the first one's file."""
+    for name in ("first", "second"):
+        file = tmp_path / f"{name}.py"
+        file.write_text(SOURCE)
+        kernel = runpy.run_path(str(file))["copy"]
+        with capture(tmp_path / f"{name}.bin", snapshots=0):
+            kernel[(1,)](torch.zeros(32), torch.ones(32))
+        with open_trace(tmp_path / f"{name}.bin") as trace:
+            assert trace.kernels[0].memory_instructions == 5  # a load of each of four warps, a store of one
