@@ -27,7 +27,12 @@ from tests.docs.test_commands import cut_or_too_wide
 from tests.docs.test_extending import PAGES
 
 HOW_TO = ROOT / "docs" / "how-to"
-TUTORIALS = {"capture": "test_tutorial", "first-hour": "test_first_hour", "sweep": "test_tutorial_sweep"}
+TUTORIALS = {
+    "capture": "test_tutorial",
+    "first-hour": "test_first_hour",
+    "sweep": "test_tutorial_sweep",
+    "triton": "test_tutorial_triton",
+}
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"[A-Z]{3,}(\.\w+)*")
 #: Commands that another test runs, on smaller files.

@@ -111,9 +111,9 @@ _TAIL = """
 - **Scaled.** Each GPU has eight memory channels, with SMs, L2 slices, metadata cache and link in proportion; latencies
   stay. Its L2 is at most a quarter of the trace's footprint, as a model's data are many times a real L2.
 - **Contents.** A tiny model tells what a number format does to sizes, little about a large one's contents: outliers,
-  unused experts or padding. Published for large models, coded as whole tensors and not as entries of 128 B: DFloat11
-  1.47x for weights in bf16 (67.8 % of the size, Llama 3.1 8B); bit-planes with zstd 1.34x for weights and 1.88x for
-  KV caches (arXiv 2503.18869). bf16 values of a normal distribution have an entropy of 65.9 % of their size.
+  unused experts or padding. Published ratios of large models are of whole tensors, not of entries of 128 B. DFloat11:
+  1.47x for weights in bf16 (67.8 % of the size, Llama 3.1 8B). Bit-planes with zstd: 1.34x for weights and 1.88x for KV
+  caches (arXiv 2503.18869). A normal distribution's bf16 values have an entropy of 65.9 % of their size.
 - **Unified Memory** has half of the footprint as device memory. Traces are smaller than its blocks of 2 MiB would need,
   so that its slowdown is pessimistic.
 - Targets are profiled on the trace itself: optimistic. Times are not compared with a GPU.
