@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import multiprocessing
 import os
 import queue
 import time
@@ -26,7 +28,12 @@ _SLOTS_EVERY_S = 1.0
 _LOST_S = 30
 _STARTS = 5
 WAITING_TOPIC = "buddysim-waiting"
+#: Start of the name of Dask's worker processes.
+_WORKER = "Dask Worker process"
 _LOGGERS = ("distributed", "tornado", "asyncio", "bokeh", "dask_jobqueue")
+
+#: What Dask raises where a scheduler has ended: errors of many classes, that of a cancelled coroutine too.
+_OF_DASK = (Exception, asyncio.CancelledError)
 
 _SETTINGS = {
     # A death is this command's to judge: it knows what the point was and how often that happened.
@@ -100,35 +107,41 @@ class Cluster:
         self._killed = memory_grants.killed_for_memory()
         _silence()
         dask.config.set(_SETTINGS)
+        self._not_ours = {process.pid for process in multiprocessing.active_children()}
         self._cluster: Any = None
+        self._client: Any = None
+        made: Any = None
         self._certificates = certificates
         try:
             made = _made(make, text)
             self._cluster = None if isinstance(made, str) else made
             self._client = Client(made, timeout=ANSWER_S, set_as_default=False)
+            self._client.subscribe_topic(WAITING_TOPIC, lambda event: waiting(str(event[1])))
         except BaseException as error:
-            self._close_cluster()
-            if not isinstance(error, OSError | TimeoutError | ValueError):
+            self.close()
+            is_elsewhere = self._client is not None or isinstance(made, str)
+            of_dask = _OF_DASK if is_elsewhere else (OSError, ValueError)
+            if isinstance(error, BuddysimError) or not isinstance(error, of_dask):
                 raise
             raise BuddysimError(f"workers {text}: the scheduler does not answer within {ANSWER_S} s: {error}") from None
-        self._client.subscribe_topic(WAITING_TOPIC, lambda event: waiting(str(event[1])))
 
     @property
     def dashboard(self) -> str | None:
         """Address of Dask's dashboard; None where it can't be shown."""
         from importlib.util import find_spec
 
-        return str(self._client.dashboard_link) if find_spec("bokeh") is not None else None
+        if find_spec("bokeh") is None:
+            return None
+        with self._answers():
+            return str(self._client.dashboard_link)
 
     def slots(self) -> int:
         """Threads of all workers, counted once a second."""
         if time.monotonic() - self._counted_s > _SLOTS_EVERY_S or not self._slots:
             self._counted_s = time.monotonic()
-            try:
-                with deferred():
-                    n_threads = sum(self._client.nthreads().values())
-            except (OSError, TimeoutError, RuntimeError):  # RuntimeError: the client has closed its connections
-                n_threads = 0
+            n_threads = 0
+            with deferred(), contextlib.suppress(*_OF_DASK):
+                n_threads = sum(self._client.nthreads().values())
             if n_threads:
                 self._slots, self._lost_s = n_threads, 0.0
         return self._slots
@@ -144,14 +157,11 @@ class Cluster:
     def submit(self, task: PointTask, spec: Mapping[str, Any]) -> None:
         """Start a point, if possible on a worker on which it has not failed."""
         self._submitted += 1
-        with deferred():
-            try:
-                future = self._client.submit(
-                    run_remotely, dict(spec), self._folder, task.grant_bytes, workers=self._others(task),
-                    key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False,
-                )  # fmt: skip
-            except (OSError, TimeoutError, RuntimeError):
-                raise self._scheduler_is_gone() from None
+        with self._answers():
+            future = self._client.submit(
+                run_remotely, dict(spec), self._folder, task.grant_bytes, workers=self._others(task),
+                key=f"point-{task.key}-{task.tries}-{task.deaths}-{time.monotonic_ns()}", pure=False,
+            )  # fmt: skip
             self._futures[task.key] = future
             future.add_done_callback(lambda done: self._ended.put((task, done)))
 
@@ -180,6 +190,10 @@ class Cluster:
             with contextlib.suppress(Exception):
                 self._cluster.close(timeout=ANSWER_S)
             self._cluster = None
+            for process in multiprocessing.active_children():  # a worker that was about to start again
+                if process.name.startswith(_WORKER) and process.pid not in self._not_ours:
+                    process.kill()
+                    process.join(ANSWER_S)
 
     def _others(self, task: PointTask) -> list[str] | None:
         if not task.failed_on:
@@ -199,7 +213,7 @@ class Cluster:
                 return future.result(timeout=_LOST_S)  # type: ignore[no-any-return]
         except KilledWorker:
             return self._death(task)
-        except Exception as error:  # of Dask, not of the point: `run_point` raises none
+        except _OF_DASK as error:  # not of the point: `run_point` raises none
             if type(error).__name__ in ("CancelledError", "FutureCancelledError", "TimeoutError", "CommClosedError"):
                 return {"key": task.key, "why": KILLED, "reason": "its worker was lost"}
             return {"key": task.key, "why": BUG, "reason": " ".join(f"{type(error).__name__}: {error}".split())}
@@ -219,6 +233,15 @@ class Cluster:
         self._lost_s = self._lost_s or time.monotonic()
         if self._client.status in ("closed", "closing") or time.monotonic() - self._lost_s > _LOST_S:
             raise self._scheduler_is_gone()
+
+    @contextlib.contextmanager
+    def _answers(self) -> Iterator[None]:
+        """Signals wait for the end of the block; any error in it is Dask's, whose scheduler has ended."""
+        with deferred():
+            try:
+                yield
+            except _OF_DASK:
+                raise self._scheduler_is_gone() from None
 
     def _scheduler_is_gone(self) -> BuddysimError:
         return BuddysimError(

@@ -58,6 +58,14 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
     assert f"--protocol tls:// --tls-ca-file '{certificates.certificate}' --tls-cert '" in worker
 
 
+def test_an_interface_that_this_computer_lacks_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text('jobs = 1\nmemory = "1 GB"\ninterface = "ib99"')
+    trace = str(ROOT / "traces" / "lud256.bin")
+    with pytest.raises(BuddysimError, match="'ib99' is not a valid network interface"):
+        run_sweep(set={"trace": trace}, grid={"seed": [1, 2]}, store=tmp_path / "s", slurm=tmp_path / "jobs.toml")
+    assert not (tmp_path / "s" / "certificates").exists()
+
+
 def test_certificates_are_of_this_user_alone_and_end_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
