@@ -6,14 +6,14 @@ graph, and rollouts are many batches.
 
 from __future__ import annotations
 
-import gc
 import io
 import json
 import runpy
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from importlib import import_module
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ from buddysim.training.networks.captured.tape import tape_of_graph  # noqa: E402
 from buddysim.training.networks.graph import Network  # noqa: E402
 from tests.capture.torch.tracker import Tracker, rounded  # noqa: E402
 
-ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "scripts"
 #: Batch of each script; of the two whose batch the command line names, that one.
 BATCHES = {
@@ -41,65 +40,46 @@ BATCHES = {
     "lstm": 10, "vae": 20, "experts": 6,
 }  # fmt: skip
 REQUESTED = ("gnn", "policy")
-#: A script whose tensors PyTorch holds after its end, as it has a Function in Python: each run has its own process.
-ALONE = "vae"
 OF_TRANSFORMERS = ("llama", "bert", "t5")
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a process of its own: nothing of one script is there when the next one runs.
+
+    What each script's first step imports is imported before, once.
+    """
+    import_module("torch._dynamo")
+    with get_context("fork").Pool(1) as pool:
+        return pool.apply(function, arguments)
 
 
 def run(name: str, batch: int) -> str:
     """Run a script, and return what it prints."""
-    printed, path, threads = io.StringIO(), SCRIPTS / f"{name}.py", torch.get_num_threads()
-    arguments, sys.argv = sys.argv, [str(path), str(batch)]
-    try:
-        with redirect_stdout(printed):
-            runpy.run_path(str(path), run_name="__main__")
-    finally:
-        sys.argv = arguments
-        torch.set_num_threads(threads)
-    gc.collect()
+    printed, path = io.StringIO(), SCRIPTS / f"{name}.py"
+    sys.argv = [str(path), str(batch)]
+    with redirect_stdout(printed):
+        runpy.run_path(str(path), run_name="__main__")
     return printed.getvalue()
-
-
-@contextmanager
-def tracked() -> Iterator[Tracker]:
-    tracker = Tracker()
-    hook = register_optimizer_step_post_hook(tracker.step)
-    try:
-        with torch.autograd.graph.saved_tensors_hooks(tracker.pack, lambda held: held.tensor), tracker:
-            yield tracker
-    finally:
-        hook.remove()
-
-
-def captured(name: str, batch: int, folder: Path) -> tuple[OperatorGraph, str]:
-    if name == ALONE:
-        return captured_alone(name, batch, folder)
-    gc.collect()
-    output = folder / f"{name}-{batch}.graph.json"
-    with training(output, batch=batch if name in REQUESTED else 0):
-        printed = run(name, batch)
-    return load_operators(output), printed
 
 
 def tracked_run(name: str, batch: int) -> tuple[str, list[dict[str, Any]]]:
     """What a script prints, and the iterations that the tracker counts."""
-    if name != ALONE:
-        with tracked() as tracker:
-            return run(name, batch), tracker.iterations
-    command = [sys.executable, str(Path(__file__).with_name("tracker.py")), str(SCRIPTS / f"{name}.py"), str(batch)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    *printed, counted = done.stdout.splitlines(keepends=True)
-    return "".join(printed), json.loads(counted)
+    tracker = Tracker()
+    register_optimizer_step_post_hook(tracker.step)
+    with torch.autograd.graph.saved_tensors_hooks(tracker.pack, lambda held: held.tensor), tracker:
+        return run(name, batch), tracker.iterations
 
 
-def captured_alone(name: str, batch: int, folder: Path) -> tuple[OperatorGraph, str]:
-    """The form of the command that other captures have too."""
+def captured_run(name: str, batch: int, output: Path) -> str:
+    """What a script prints while it is captured."""
+    with training(output, batch=batch if name in REQUESTED else 0):
+        return run(name, batch)
+
+
+def captured(name: str, batch: int, folder: Path) -> tuple[OperatorGraph, str]:
     output = folder / f"{name}-{batch}.graph.json"
-    command = [sys.executable, "-m", "buddysim", "capture", "torch", "-o", str(output), "--"]
-    script = ["python", str(SCRIPTS / f"{name}.py"), str(batch)]
-    done = subprocess.run([*command, *script], capture_output=True, text=True, cwd=ROOT, check=False)
-    assert done.returncode == 0, done.stderr
-    return load_operators(output), done.stdout
+    printed = apart(captured_run, name, batch, output)
+    return load_operators(output), printed
 
 
 def rounded_peak(tape: Tape) -> int:
@@ -117,10 +97,13 @@ def rounded_peak(tape: Tape) -> int:
 @pytest.mark.parametrize("name", BATCHES)
 def test_a_script_takes_the_memory_that_a_tracker_counts(name: str, tmp_path: Path) -> None:
     if name in OF_TRANSFORMERS:
-        pytest.importorskip("transformers", reason="transformers isn't installed")
+        transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
+        assert transformers.LlamaForCausalLM
+        assert transformers.BertForSequenceClassification
+        assert transformers.T5ForConditionalGeneration
     batch = BATCHES[name]
     graph, printed = captured(name, batch, tmp_path)
-    expected_print, iterations = tracked_run(name, batch)
+    expected_print, iterations = apart(tracked_run, name, batch)
     assert printed == expected_print  # bit for bit
     tracked_step = iterations[graph.iteration]
     tape = tape_of_graph(graph, OtherBatch(batch, batch))
@@ -140,6 +123,7 @@ def test_a_script_takes_the_memory_that_a_tracker_counts(name: str, tmp_path: Pa
     assert result.counters["memory.peak_bytes"] == tape.peak_bytes()
 
 
+@pytest.mark.slow
 def test_a_graph_alone_is_captured(tmp_path: Path) -> None:
     """The quickest of the scripts: a batch of the command line, no trace next to the graph, twice the batch."""
     graph, _ = captured("policy", 64, tmp_path)
