@@ -28,6 +28,8 @@ class Cost:
     `workspaces` gives CONV layers a faster algorithm with that workspace: it takes half the time.
     """
 
+    described = None
+
     times: dict[tuple[str, str], int] = field(default_factory=dict)
     default_ps: int = 10 * MS
     workspaces: dict[str, int] = field(default_factory=dict)

@@ -509,7 +509,8 @@ def _provenance(model: CostModel) -> tuple[str, dict[str, str]]:
         origin = model.operators.origin(model.precision.name)
         assumptions["efficiencies"] = (
             f"Products and kernels bound by memory have the constants of {origin}; CONV has not been timed on tensor "
-            "cores of today's GPUs: its efficiencies are those of GPUs of 2015 to 2018. The host's time is left out."
+            "cores of today's GPUs: its efficiencies are those of GPUs of 2015 to 2018. The host launches one operator "
+            "for each layer and pass."
         )
         assumptions["layout"] = f"Feature maps of CONV {layout}."
         return model.operators.source(model.precision.name), assumptions

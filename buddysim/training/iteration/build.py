@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.training.collectives.contention import kernels_left
+from buddysim.training.cost.operators.host import LaunchQueue
 from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.host_steps import HostSteps
 from buddysim.training.iteration.plan import Plan
@@ -20,6 +21,7 @@ from buddysim.training.iteration.stash_steps import StashSteps, link_ps
 from buddysim.training.iteration.timeline import SharedFractions
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.networks.recorded.work import Launcher, OperationWork
 from buddysim.training.optimizers import Optimizer, find_optimizer
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ class _IterationBuilder:
         self.stash_steps = StashSteps(network, self.map_bytes, plan, link, self.builder)
         self.host_steps = HostSteps(plan, link, cost, self.builder, optimizer)
         self.weights: dict[int, list[int]] = {}
+        described = cost.described is not None and not network.recorded
+        self.queue = LaunchQueue(cost.operators.host) if described else None
 
     def program(self) -> Program:
         self._resident_tensors()
@@ -87,6 +91,15 @@ class _IterationBuilder:
     def _time_ps(self, layer: Layer, pass_: str) -> int:
         step_ps = self.plan.step_ps.get((layer.index, pass_))
         return self.cost.time_ps(layer, self.batch, pass_) if step_ps is None else step_ps
+
+    def _launched_ps(self, launcher: Launcher, gpu_ps: int) -> int:
+        """Return by how much later the GPU ends: a kernel's time, and what it waits for the host, where that is known.
+
+        The host launches one operator for each layer and pass; layers without a kernel are views.
+        """
+        if self.queue is None or not gpu_ps:
+            return gpu_ps
+        return self.queue.launch(self.cost.launch_ps(OperationWork(0, launcher=launcher)), gpu_ps)
 
     def _use(self, step: StepBuilder, name: str, owner: int, *, defines: bool = False, writes: bool = False) -> None:
         if not self.plan.layerwise:
@@ -142,10 +155,13 @@ class _IterationBuilder:
         if layer.kind == "input":
             step = self.builder.step(layer, pass_, 0)
         elif algorithms:
-            step = self.builder.step(layer, pass_, algorithms["forward"].time_ps, algorithms["forward"].workspace_bytes)
+            selected = algorithms["forward"]
+            time_ps = self._launched_ps("forward", selected.time_ps)
+            step = self.builder.step(layer, pass_, time_ps, selected.workspace_bytes)
         else:
             temporary = self.network.temporary_bytes(layer.index, "forward")
-            step = self.builder.step(layer, pass_, self._time_ps(layer, "forward"), temporary)
+            time_ps = self._launched_ps("forward", self._time_ps(layer, "forward"))
+            step = self.builder.step(layer, pass_, time_ps, temporary)
         self.host_steps.fetch(layer, step)
         if layer.index == 1 and pass_ == "forward":
             self.host_steps.begin(step)
@@ -209,10 +225,12 @@ class _IterationBuilder:
         selected = self.plan.algorithms.get(layer.index)
         if not selected:
             temporary = self.network.temporary_bytes(layer.index, "backward")
-            return self.builder.step(layer, "backward", self._time_ps(layer, whole), temporary)
+            time_ps = self._launched_ps("backward", self._time_ps(layer, whole))
+            return self.builder.step(layer, "backward", time_ps, temporary)
         algorithms = [selected[pass_] for pass_ in passes]
         workspace = max(algorithm.workspace_bytes for algorithm in algorithms)
-        return self.builder.step(layer, "backward", sum(algorithm.time_ps for algorithm in algorithms), workspace)
+        time_ps = self._launched_ps("backward", sum(algorithm.time_ps for algorithm in algorithms))
+        return self.builder.step(layer, "backward", time_ps, workspace)
 
     def _reads(self, step: StepBuilder, layer: Layer, reading: list[int]) -> None:
         """Feature maps and saved state that the step reads, and the copies back for it alone."""
