@@ -107,7 +107,7 @@ class Cluster:
         self._killed = memory_grants.killed_for_memory()
         _silence()
         dask.config.set(_SETTINGS)
-        self._not_ours = {process.pid for process in multiprocessing.active_children()}
+        self._earlier = {process.pid for process in multiprocessing.active_children()}
         self._cluster: Any = None
         self._client: Any = None
         made: Any = None
@@ -191,7 +191,7 @@ class Cluster:
                 self._cluster.close(timeout=ANSWER_S)
             self._cluster = None
             for process in multiprocessing.active_children():  # a worker that was about to start again
-                if process.name.startswith(_WORKER) and process.pid not in self._not_ours:
+                if process.name.startswith(_WORKER) and process.pid not in self._earlier:
                     process.kill()
                     process.join(ANSWER_S)
 
