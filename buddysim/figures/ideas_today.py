@@ -138,7 +138,7 @@ def _draw_network(axes: Axes, rows: list[dict[str, Any]], ideas: list[str], with
         spine.set_visible(False)
 
 
-def _cell(row: dict[str, Any] | None) -> tuple[str, str]:
+def _cell(row: Mapping[str, Any] | None) -> tuple[str, str]:
     """Text and colour: dark green up to 1.2 times the time, pale green up to 2, orange beyond; grey: does not fit."""
     if row is None:
         return "nothing to do", "white"

@@ -40,7 +40,8 @@ _MAX_WITH_DECISIONS = 3
 _NAMES_WIDTH = 27
 
 #: The end of an accuracy that was not measured on the simulated network.
-_SMALL_NETWORK = ", small network"
+#: What was trained, by how an accuracy says so.
+_TRAINED = {", small network": "a small CNN", ", small transformer": "a small transformer"}
 _POLICIES = {
     "none": "no layer offloads",
     "conv": "CONV layers offload",
@@ -386,8 +387,11 @@ def _legend(results: Results, with_time: bool = False) -> Iterator[str]:
         if accuracy != UNCHANGED:
             lossy.setdefault(accuracy, []).append(name)
     if lossy:
-        texts = [f"{', '.join(names)} {points.removesuffix(_SMALL_NETWORK)}" for points, names in lossy.items()]
-        where = "; measured on a small CNN, Fashion-MNIST" if any(_SMALL_NETWORK in points for points in lossy) else ""
+        trained = [network for end, network in _TRAINED.items() if any(points.endswith(end) for points in lossy)]
+        where = f"; measured on {trained[0]}, Fashion-MNIST" if trained else ""
+        for end in _TRAINED:
+            lossy = {points.removesuffix(end): names for points, names in lossy.items()}
+        texts = [f"{', '.join(names)} {points}" for points, names in lossy.items()]
         yield f"* lossy, accuracy: {'; '.join(texts)}{where}"
 
 

@@ -267,7 +267,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
         "optimizer": outcome.network.options.get("optimizer", options.optimizer or "none"),
         "prefetch": outcome.plan.prefetch,
         "pool_policy": options.pool_policy,
-        "accuracy": accuracy(outcome.scheme),
+        "accuracy": accuracy(outcome.scheme, outcome.network.recorded),
         "decisions": [*outcome.plan.notes, *notes],
         "assumptions": {
             **cost.assumptions,

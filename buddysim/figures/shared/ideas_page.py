@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from textwrap import wrap
 from typing import Any
 
@@ -53,11 +54,18 @@ def _summary(rows: Sequence[Row], links: Sequence[str]) -> Iterator[str]:
             text = f"{first['scheme']} is the fastest that fits, {first['slowdown']:.2f}x the time"
         else:
             text = f"no lossless scheme fits; the nearest is {first['scheme']}, {first['shortfall_gib']:,.1f} GiB short"
+            text += f": it would in {_needed_percent(first):.1f} % of what eager needs"
         if lossy is not None and lossy["fits"] and (not first["fits"] or lossy["slowdown"] < first["slowdown"]):
             text += f"; the lossy {lossy['scheme']} takes {lossy['slowdown']:.2f}x"
         n_fit = sum(bool(row["fits"]) and not row["nothing_to_do"] for row in own)
         line = f"- {link}: {text} ({n_fit} of {len(own)} schemes fit)."
         yield from wrap(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _needed_percent(row: Row) -> float:
+    """What a scheme needs of eager's memory, rounded up; it was offered half."""
+    needed: float = 1 + row["shortfall_gib"] / row["memory_gib"]
+    return ceil(500 * needed) / 10
 
 
 def _cell(row: Row | None) -> str:

@@ -39,7 +39,7 @@ def train(condition: str, seed: int, iterations: int) -> dict[str, float]:
     from buddysim.gist.adapter import Gist
     from buddysim.gist.uniform import UniformPrecision
 
-    images, labels, tests, answers = map(torch.from_numpy, _data())
+    images, labels, tests, answers = map(torch.from_numpy, test_data())
     torch.manual_seed(seed)
     module = _network(torch)
     order = torch.randperm(len(images))[: iterations * BATCH].reshape(iterations, BATCH)
@@ -60,7 +60,8 @@ def train(condition: str, seed: int, iterations: int) -> dict[str, float]:
 
 
 @cache
-def _data() -> tuple[NDArray[Any], ...]:
+def test_data() -> tuple[NDArray[Any], ...]:
+    """Return images and labels of training and test: every other row and column."""
     images, labels = read_fashion_mnist(FASHION_MNIST, "train")
     tests, answers = read_fashion_mnist(FASHION_MNIST, "t10k")
     return images[:, :, ::2, ::2].copy(), labels, tests[:TESTED, :, ::2, ::2].copy(), answers[:TESTED]

@@ -9,6 +9,7 @@ A scheme's file has:
 - ``FAMILY`` (optional): the heading of its schemes in lists;
 - ``ORDER`` (optional): its position in lists; positions of one family are adjacent;
 - ``ACCURACY`` (optional): the effect on the accuracy of the trained network, a text or a function of the name;
+- ``MODEL_ACCURACY`` (optional): the same on models of a configuration, where it differs;
 - ``UNLIMITED = True`` (optional): the GPU has as much memory as the scheme takes;
 - ``PAPERS_ONLY = True`` (optional): no scheme for networks from a configuration, a `transformers` model or a capture;
 - ``REQUIRES_ONE_OF`` (optional): names of options of which at least one must be given;
@@ -40,9 +41,17 @@ def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
 REGISTRY: Registry[ModuleType] = Registry("training scheme", __name__, CONTRACT, _adopt)
 
 
-def accuracy(name: str) -> str:
-    """The effect of a scheme on the accuracy: `UNCHANGED`, a measured difference, or ``"not measured"``."""
-    stated = getattr(REGISTRY.find(name), "ACCURACY", "not measured")
+def accuracy(name: str, recorded: bool = False) -> str:
+    """The effect of a scheme on the accuracy: `UNCHANGED`, a measured difference, or ``"not measured"``.
+
+    Parameters
+    ----------
+    recorded : of a model of a configuration, `Network.recorded`
+    """
+    module = REGISTRY.find(name)
+    stated = getattr(module, "ACCURACY", "not measured")
+    if recorded:
+        stated = getattr(module, "MODEL_ACCURACY", stated)
     return str(stated(name) if callable(stated) else stated)
 
 

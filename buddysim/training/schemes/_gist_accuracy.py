@@ -1,4 +1,4 @@
-"""Measured effect of Gist's formats on the accuracy of a small network, from the shipped file.
+"""Measured effect of Gist's formats on the accuracy of small networks, from the shipped files.
 
 `tools/measure_gist_accuracy.py` makes it: five trainings for each way of rounding, with the seeds of five in single
 precision.
@@ -13,36 +13,37 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-FILE = "gist-accuracy.json"
+#: By the kind of network that is trained.
+FILES = {"cnn": "gist-accuracy.json", "transformer": "gist-accuracy-transformer.json"}
 
 
 @cache
-def results() -> dict[str, Any]:
+def results(trained: str = "cnn") -> dict[str, Any]:
     """The trainings: ``network``, ``data``, ``iterations``, ``batch``; ``runs`` by way of rounding and seed."""
-    path = resources.files("buddysim.training.contents") / "data" / FILE
+    path = resources.files("buddysim.training.contents") / "data" / FILES[trained]
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
 
 
 @cache
-def difference(condition: str) -> tuple[float, float]:
+def difference(condition: str, trained: str = "cnn") -> tuple[float, float]:
     """Accuracy against single precision in points, seed by seed: mean, and half of its 95 % interval."""
     from scipy import stats
 
-    runs = results()["runs"]
+    runs = results(trained)["runs"]
     pairs = [run["accuracy"] - runs["fp32"][seed]["accuracy"] for seed, run in runs[condition].items()]
     half = stats.t.ppf(0.975, len(pairs) - 1) * stdev(pairs) / sqrt(len(pairs))
     return fmean(pairs), float(half)
 
 
-def difference_text(condition: str) -> str:
+def difference_text(condition: str, trained: str = "cnn") -> str:
     """``-0.3 +- 0.5 points``."""
-    return "{:+.1f} +- {:.1f} points".format(*difference(condition))
+    return "{:+.1f} +- {:.1f} points".format(*difference(condition, trained))
 
 
-def about() -> str:
+def about(trained: str = "cnn") -> str:
     """The assumption about the accuracy: the training that the differences were measured in."""
-    made = results()
+    made = results(trained)
     mean = fmean(run["accuracy"] for run in made["runs"]["fp32"].values())
     return (
         f"The accuracy was measured on a small training ({made['network']} on {made['data']}, {made['iterations']:,} "

@@ -94,6 +94,12 @@ def ACCURACY(name: str) -> str:
     return UNCHANGED if one is None else f"{difference_text(f'delayed-{one.name}')}, small network"
 
 
+def MODEL_ACCURACY(name: str) -> str:
+    """The same, as measured on a small transformer."""
+    one = ENCODINGS[name].format
+    return UNCHANGED if one is None else f"{difference_text(f'delayed-{one.name}', 'transformer')}, small transformer"
+
+
 ALLOCATORS: dict[str, Allocator] = {
     "static": StaticGroups(),
     "dynamic": LiveSetCounter(),
@@ -125,7 +131,8 @@ def plan(
     contents = source.contents(network, batch, Codec()) if source else {}
     encoded = encoded_plan(network, batch, machine, cost, name, options, contents)
     if ENCODINGS[name].format is not None:
-        encoded = replace(encoded, assumptions={**encoded.assumptions, "accuracy": about()})
+        trained = about("transformer" if network.recorded else "cnn")
+        encoded = replace(encoded, assumptions={**encoded.assumptions, "accuracy": trained})
     if source is None:
         return encoded
     return replace(encoded, assumptions={**encoded.assumptions, "activations": contents_assumption(source.description)})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from buddysim.base.errors import BuddysimError
 from buddysim.gist import binarize, dpr, ssdc
 from buddysim.gist.formats import FORMATS
+from buddysim.papers.gist.transformer_accuracy import CONDITIONS
 from buddysim.training import Network, NetworkBuilder, schemes, simulate
 from buddysim.training.contents import MapContents
 from buddysim.training.driver import simulate_outcome, simulate_plan
@@ -22,8 +23,10 @@ from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
+from buddysim.training.schemes._gist_accuracy import results
 from buddysim.training.schemes._gist_maps import categories, views
 from tests.training.doubles import Cost, Link, machine
+from tests.training.networks.recorded.small_model import BATCH, recorded
 from tests.training.random_networks import costs, networks
 
 
@@ -296,6 +299,19 @@ def test_schemes_report_their_effect_on_accuracy() -> None:
     assert changing == formats | {"offload-optimizer-delayed", "plan"}  # not measured
     assert re.fullmatch(r"[+-]\d\.\d \+- \d\.\d points, small network", schemes.accuracy("gist-fp8"))
     assert simulate("alexnet-cifar10", 4, "titan-x", "vdnn-dyn").provenance["accuracy"] == "unchanged (lossless)"
+
+
+def test_formats_on_models_have_the_accuracy_of_a_transformer() -> None:
+    """Five paired seeds for each format; what a CNN lost is said of the papers' networks alone."""
+    assert re.fullmatch(r"[+-]\d\.\d \+- \d\.\d points, small transformer", schemes.accuracy("gist-fp8", recorded=True))
+    assert schemes.accuracy("gist-lossless", recorded=True) == schemes.UNCHANGED
+    made = results("transformer")
+    assert {name: len(runs) for name, runs in made["runs"].items()} == dict.fromkeys(CONDITIONS, 5)
+    assert all(run["rounded"] > 0.9 for name, runs in made["runs"].items() if name != "fp32" for run in runs.values())
+    result = simulate(recorded(2), BATCH, "h100-sxm", "gist-fp8", optimizer="none")
+    assert result.provenance["accuracy"].endswith("small transformer")
+    assert made["network"] in result.provenance["assumptions"]["accuracy"]
+
 
 
 def test_half_precision_feature_maps_are_encoded() -> None:
