@@ -24,7 +24,7 @@ ALL_PAIRS = "triton"
 """The kernel that writes the feature maps of all pairs of token and expert."""
 
 UNGATED = ((2688, 1856), (2048, 5120))
-"""Hidden and inner size of layers without a gate: Nemotron's, whose `config.json` names a squared ReLU. The published
+"""Hidden and inner size of layers without a gate: Nemotron's, with a squared ReLU (cited from memory). The published
 table does not say which layers have a gate; these took three quarters of the others' time for their size."""
 
 INNER_ACCESSES, UNGATED_ACCESSES, HIDDEN_ACCESSES = 5, 3, 2
