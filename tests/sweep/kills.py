@@ -138,13 +138,19 @@ class Disturbances:
     ) -> subprocess.Popen[str]:
         seeds = ",".join(map(str, range(self._n_points, self._n_points + points)))
         self._n_points += points
+
+        def prepare_process() -> None:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell lets its background jobs ignore Ctrl-C
+            if prepare is not None:
+                prepare()
+
         command = ["sweep", LUD, "--scheme", "buddy", "--seed", seeds, "--store", str(store or self.store), *options]
         return subprocess.Popen(
             [sys.executable, "-m", "buddysim", *command],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=prepare,
+            preexec_fn=prepare_process,
             env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "1000"},
         )
 
