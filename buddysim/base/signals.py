@@ -105,6 +105,8 @@ def unwinding(numbers: Iterable[int] = (signal.SIGINT, *ENDING)) -> Iterator[Non
     try:
         yield
     finally:
+        if signal.SIGALRM in before:  # else the timer of a signal that waited would end the process
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
