@@ -28,7 +28,7 @@ help:
 	@echo "make lint      ruff, cython-lint, mypy, stubtest; workflows and issue forms by their schemas"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
 	@echo "make fuzz      files of every type from grammars (MINUTES=N or INPUTS=N; SANITIZED=1: that build)"
-	@echo "make kills     sweeps whose schedulers, signals and disks fail at random moments (half an hour)"
+	@echo "make kills     sweeps whose schedulers, signals and disks fail at random times (half an hour)"
 	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
 	@echo "make clean     remove everything that was built"

@@ -289,7 +289,7 @@ def classes() -> dict[str, set[str]]:
 NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "what", "when", "by", "same", "also"}
 
 #: Contracts of plug-ins: one class of this name in each file of a kind.
-CONTRACTS = {"Scheme"}
+CONTRACTS = {"Scheme", "SliceHash"}
 
 
 def test_a_class_name_is_used_once():

@@ -42,6 +42,7 @@ ENTRIES = {
     "sweep/cluster.py": "run_remotely",
     "sweep/worker.py": "dask_setup",
     "capture/torch/script.py": "main",
+    "capture/triton_kernels/script_program.py": "main",
     "training/networks/from_torch/find.py": "find_module _imported",
 }
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.base.output import Output, check_output
+from buddysim.base.output import Output, check_output, write_text
 from buddysim.base.terminal import say, warn
 from buddysim.capture.arguments import add_compressor, add_program, add_provenance
 from buddysim.capture.child_process import signals_to
@@ -148,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
     }
     with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
         file = Path(folder, "settings.json")
-        file.write_text(json.dumps(settings))
+        write_text(file, json.dumps(settings))
         runner = Path(__file__).with_name("script_program.py")
         process = subprocess.Popen([executable, str(runner), str(file), *args.arguments])
         with signals_to(process):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import write_text
 from buddysim.capture.triton_kernels.layouts import AccessLayout, LayoutReader
 from buddysim.capture.triton_kernels.ptx import Position, PtxAccess, number_lines, read_ptx
 from buddysim.capture.triton_kernels.sass import Sass, read_sass
@@ -145,7 +146,7 @@ class KernelCompiler:
         ptx = read_ptx(text)
         with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
             ttgir = Path(folder, f"{metadata.name}.ttgir")
-            ttgir.write_text(compiled.asm["ttgir"])
+            write_text(ttgir, compiled.asm["ttgir"])
             layouts = self._layouts.read(ttgir, compiled.asm["ttgir"])
             sass, registers = self._assemble(Path(folder), text, metadata.name, parsed)
         return CompiledKernel(
@@ -163,7 +164,7 @@ class KernelCompiler:
         from triton.backends.nvidia.compiler import get_ptxas, sm_arch_from_capability
 
         source, cubin = folder / "kernel.ptx", folder / "kernel.cubin"
-        source.write_text(number_lines(ptx))
+        write_text(source, number_lines(ptx))
         ptxas = get_ptxas(self._target.arch).path
         command = [ptxas, "-lineinfo", "--regAllocOptLevel=2"]
         command += [] if options.enable_fp_fusion else ["--fmad=false"]

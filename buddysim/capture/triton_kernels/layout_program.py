@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 ACCESSES = {
@@ -64,7 +65,8 @@ def element_bytes(text: str) -> int:
     return max(8, int(re.sub(r"[a-z]", "", match["type"]))) // 8
 
 
-def main() -> None:
+def main() -> int:
+    """Answer lines until there are none; end the process without Triton's clean-up."""
     for line in sys.stdin:
         try:
             answer: Any = layouts_of(line.rstrip("\n"))
@@ -75,4 +77,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    del sys.path[0]  # this folder's module names are not for import without their package
+    sys.path.append(str(Path(__file__).parents[3]))
+    from buddysim.base.boundary import run_program
+
+    sys.exit(run_program(main))

@@ -76,7 +76,7 @@ class _Rounding:
 def _transformer(torch: Any) -> Any:
     nn = torch.nn
 
-    class Block(nn.Module):  # type: ignore[misc,name-defined]
+    class AttentionBlock(nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.norm, self.attention = nn.LayerNorm(WIDTH), nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
@@ -94,7 +94,7 @@ def _transformer(torch: Any) -> Any:
             super().__init__()
             self.patches = nn.Conv2d(1, WIDTH, PATCH, PATCH)
             self.positions = nn.Parameter(0.02 * torch.randn(1, (SIDE // PATCH) ** 2, WIDTH))
-            self.blocks = nn.Sequential(*(Block() for _ in range(BLOCKS)))
+            self.blocks = nn.Sequential(*(AttentionBlock() for _ in range(BLOCKS)))
             self.head = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 10))
 
         def forward(self, images: Any) -> Any:

@@ -238,8 +238,10 @@ class Dataflow:
             if one in self.retained or not self.is_forward(one):
                 continue
             writers = self.writers[one]
-            if one in self.late or self.leaves_region(one) or any(
-                self.is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers
+            if (
+                one in self.late
+                or self.leaves_region(one)
+                or any(self.is_kernel(writer) or is_reduction(writer) or _is_mask(writer, one) for writer in writers)
             ):
                 missing.add(one)
                 continue

@@ -126,6 +126,6 @@ def test_described_networks_move_every_weight(name: str, scheme: str):
     assert spent == sorted(spent, reverse=True)
 
 
-def test_what_the_host_has_no_memory_for_is_told_of_the_host() -> None:
+def test_a_shortage_of_host_memory_names_the_host() -> None:
     failure = FailedRequest("host", None, "resident", "weights", 3 * 2**30, 2**30, 2**30, 2 * 2**30)
     assert OutOfMemory(failure, None, 0).message == "weights exceeds pinned host memory by 2.00 GiB"

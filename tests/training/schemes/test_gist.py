@@ -313,7 +313,6 @@ def test_formats_on_models_have_the_accuracy_of_a_transformer() -> None:
     assert made["network"] in result.provenance["assumptions"]["accuracy"]
 
 
-
 def test_half_precision_feature_maps_are_encoded() -> None:
     result = simulate("alexnet", 4, "v100", "gist-fp16", precision="fp16")
     assert result.counters["memory.footprint_ratio"] > 1
