@@ -97,7 +97,7 @@ class Observer:
             register_optimizer_step_pre_hook(self._before_step),
             register_optimizer_step_post_hook(self._after_step),
         ]
-        _BaseDataLoaderIter.__next__ = lambda loading: self._load(loading)  # type: ignore[method-assign]
+        _BaseDataLoaderIter.__next__ = lambda loading: self._load(loading)  # type: ignore[method-assign,unused-ignore]
         torch.compile = self._compile
         self._await()
 
@@ -110,7 +110,7 @@ class Observer:
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
-        _BaseDataLoaderIter.__next__ = self._next_of_loader  # type: ignore[method-assign]
+        _BaseDataLoaderIter.__next__ = self._next_of_loader  # type: ignore[method-assign,unused-ignore]
         torch.compile = self._torch_compile
         if self._maps is not None:
             self._maps.close(state, finished=finished)

@@ -10,6 +10,7 @@ import ctypes
 import math
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ class Recorder(TorchDispatchMode):
         self._double_storages()
         storages = tuple(Storage(**{k: v for k, v in s.items() if k != "phase"}) for s in self.storages)
         tensors = tuple(
-            OperandTensor(*key, doubled=self.doubled.shape_of(number) if self.doubled else None)
+            replace(OperandTensor(*key), doubled=self.doubled.shape_of(number) if self.doubled else None)
             for number, key in enumerate(self.tensors)
         )
         saved = tuple(SavedOperand(**one) for one in self.saved)
