@@ -48,7 +48,7 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     unfit = tmp_path / "unfit.csv"
     unfit.write_text("kind,batch,in_channels,pass,ms\nrelu,1,1,forward,0.5\n")
     for arguments, problem in [
-        ((str(bad), "--machine", "m40"), "bad.csv: row 3: ms: 'x' is not a number"),
+        ((str(bad), "--machine", "m40"), "bad.csv: row 3: ms: expected a number, got 'x'"),
         ((str(unfit), "--machine", "m40"), "no timing of a conv or fc layer"),
         ((TIMINGS, "--machine", "m400"), "(nearest: m40)"),
         ((TIMINGS, "--machine", "m40", "--library", "mkl"), "--library: 'mkl': not a version of cuDNN"),
