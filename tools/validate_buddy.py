@@ -33,6 +33,7 @@ from buddysim.papers.paper_comparison import (  # noqa: E402
 )
 from buddysim.papers.reported_values import ReportedNumber, reported_values  # noqa: E402
 from buddysim.papers.simulated_values import simulation_functions  # noqa: E402
+from buddysim.replay.version import MODEL_VERSION  # noqa: E402
 from buddysim.sweep.cached_results import SavedResults  # noqa: E402
 from buddysim.sweep.store import Store  # noqa: E402
 
@@ -75,7 +76,8 @@ def lines(comparisons: Sequence[PaperComparison], study: BuddyStudy) -> Iterator
         for name in (*STATUSES, NOT_RUN)
         if counts["text"][name] or counts["figures"][name]
     ]
-    yield HEAD.strip().format(counts="\n".join(rows), scale=study.scale, available=available_workloads(study))
+    names = available_workloads(study)
+    yield HEAD.strip().format(counts="\n".join(rows), scale=study.scale, available=names, version=MODEL_VERSION)
     yield ""
     yield from not_reproduced([one for one in of_text if status_of(one) == NOT_REPRODUCED])
     yield ""
@@ -200,9 +202,10 @@ HEAD = """
 # Buddy Compression paper
 
 This page compares every number that the paper reports in its text, and every bar and point of the figures of its ISCA
-2020 version, with the simulated number. Written by `tools/validate_buddy.py` from a store of results (`make figures`,
-`make validate-buddy`). The list of numbers and rules (`buddysim/papers/buddy/reported.toml`) was committed before the
-first simulation. Values of single workloads and notes are in the column `note` of [validation.csv](validation.csv).
+2020 version, with the simulated number. Written by `tools/validate_buddy.py` from a store of results of version
+{version} of the model (`make figures`, `make validate-buddy`). The list of numbers and rules
+(`buddysim/papers/buddy/reported.toml`) was committed before the first simulation. Values of single workloads and
+notes are in the column `note` of [validation.csv](validation.csv).
 
 Workloads at scale {scale}: {available}.
 

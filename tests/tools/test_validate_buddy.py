@@ -15,6 +15,7 @@ from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.paper_comparison import NOT_REPRODUCED, REPRODUCED, SHAPE_ONLY, PaperComparison
 from buddysim.papers.reported_values import reported_values
 from buddysim.papers.simulated_values import SimulatedValue
+from buddysim.replay.version import MODEL_VERSION
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.sweep.store import Store
 from buddysim.synthetic import make_trace
@@ -48,6 +49,7 @@ def test_document_has_every_number_and_its_simulated_value(tool: ModuleType, stu
         if one.reported.line:
             assert sum(line.startswith(f"| {one.reported.what} | ") for line in text.splitlines()) >= 1, one.reported.id
     assert "Workloads at scale small: 1 of 16 (cg)." in text
+    assert f"a store of results of version {MODEL_VERSION} of the model" in " ".join(text.split())
     by_id = {one.reported.id: one for one in comparisons}
     assert by_id["fig7/354.cg/final_target"].simulated.value == pytest.approx(4.0)
     assert by_id["buddy-cg-per-alloc"].simulated.value == pytest.approx(4.0)
