@@ -148,7 +148,10 @@ class DoubledBatch:
         if any(one is not two for one, two in zip(by_shape, args, strict=True)):
             yield by_shape, kwargs
         yield args, kwargs
-        yield tuple(2 * one if type(one) is int and one == self.batch else one for one in args), kwargs
+        of_batch = [number for number, one in enumerate(args) if type(one) is int and one == self.batch]
+        for number in of_batch:  # one of them first: as many groups as samples stay as many
+            yield (*args[:number], 2 * args[number], *args[number + 1 :]), kwargs
+        yield tuple(2 * one if number in of_batch else one for number, one in enumerate(args)), kwargs
         yield tuple(self._all_doubled(one) for one in args), kwargs
 
     def _parts(self, func: Any, name: str, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
@@ -240,7 +243,9 @@ class DoubledBatch:
             if two.numel() < one.numel():
                 self._note_by_extents([], [one], number_of)
             elif tuple(one.shape) != tuple(two.shape) and one.numel():
-                self._hold(number_of(one), two, tuple(one.shape))
+                # Some shape functions return another format than the operator does in mixed precision.
+                made = two if two.dtype == one.dtype else torch.empty_like(two, dtype=one.dtype)
+                self._hold(number_of(one), made, tuple(one.shape))
             else:
                 self.tensors.pop(number_of(one), None)
         return True
