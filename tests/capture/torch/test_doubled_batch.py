@@ -14,7 +14,7 @@ BATCH = 8
 
 
 def run(func: Any, *args: Any) -> tuple[DoubledBatch, list[int]]:
-    """Run an operator whose first argument is of the batch; return what is known, and the numbers of the results."""
+    """Run an operator whose tensors are of the batch where they have it; return what is known, and the numbers of the results."""
     tensors: list[Any] = []
 
     def number_of(tensor: Any) -> int:
@@ -23,7 +23,9 @@ def run(func: Any, *args: Any) -> tuple[DoubledBatch, list[int]]:
         return next(number for number, one in enumerate(tensors) if one is tensor)
 
     doubled = DoubledBatch(BATCH, lambda number: True)
-    doubled.add_input(number_of(args[0]), args[0])
+    for one in args:
+        if isinstance(one, torch.Tensor):
+            doubled.add_input(number_of(one), one)
     result = func(*args)
     assert doubled.run(func, args, {}, result, number_of) is not None
     return doubled, [number_of(one) for one in (result if isinstance(result, tuple) else (result,)) if one is not None]
