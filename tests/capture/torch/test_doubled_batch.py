@@ -14,7 +14,7 @@ BATCH = 8
 
 
 def run(func: Any, *args: Any) -> tuple[DoubledBatch, list[int]]:
-    """Run an operator whose tensors are of the batch where they have it; return what is known, and the numbers of the results."""
+    """Run an operator on tensors of the batch; return what is known, and the numbers of the results."""
     tensors: list[Any] = []
 
     def number_of(tensor: Any) -> int:
