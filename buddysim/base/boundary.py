@@ -87,6 +87,10 @@ def ending(error: BaseException) -> Ending:
     if isinstance(error, OSError):
         name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
         return Ending(EXIT_USER_ERROR, f"error: {name}{error.strerror or error}")
+    if isinstance(error, ModuleNotFoundError) and _is_uncompiled(error.name or ""):
+        return Ending(
+            EXIT_USER_ERROR, f"error: {error.name} isn't compiled: expected `make build` first, or pip install ."
+        )
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in NEEDED:
         return Ending(EXIT_USER_ERROR, f"error: {sys.executable} has no package {error.name}: {_RIGHT_PYTHON}")
     if isinstance(error, MemoryError):
@@ -94,6 +98,12 @@ def ending(error: BaseException) -> Ending:
     if os.environ.get(VARIABLE) == "1":
         traceback.print_exception(error)
     return Ending(EXIT_UNEXPECTED, f"unexpected: {named(error)}; {_saved(error)}")
+
+
+def _is_uncompiled(module: str) -> bool:
+    """Whether a module of this package has its Cython source alone."""
+    package, *parts = module.split(".")
+    return package == _PACKAGE.name and bool(parts) and _PACKAGE.joinpath(*parts).with_suffix(".pyx").is_file()
 
 
 def run_program(run: Callable[[], int]) -> int:

@@ -216,3 +216,13 @@ def test_tests_fail_where_a_report_remains(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 1
     assert "an unexpected error, exit code 70" in done.stdout
+
+
+@pytest.mark.unexpected
+def test_a_package_that_is_not_compiled_says_so() -> None:
+    error = ModuleNotFoundError("No module named 'buddysim.compress.zeros'", name="buddysim.compress.zeros")
+    assert boundary.ending(error) == boundary.Ending(
+        2, "error: buddysim.compress.zeros isn't compiled: expected `make build` first, or pip install ."
+    )
+    missing = ModuleNotFoundError("No module named 'buddysim.compress.nothing'", name="buddysim.compress.nothing")
+    assert boundary.ending(missing).code == boundary.EXIT_UNEXPECTED

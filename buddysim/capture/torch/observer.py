@@ -157,7 +157,8 @@ class Observer:
     def _before_module(self, module: torch.nn.Module, args: Any) -> None:
         if threading.get_ident() != self._thread:
             return
-        if not self._modules:
+        # What a backward pass computes again is a part of a model, and takes what the part before it made.
+        if not self._modules and torch._C._current_graph_task_id() < 0:
             self._roots[id(module)] = module
             self._paths.update({id(child): name for name, child in module.named_modules()})
             if self._due and torch.is_grad_enabled() and module.training:
