@@ -29,6 +29,7 @@ def test_the_answer_fits_and_is_between_bound_and_single_schemes() -> None:
     assert set(result.search.singles) == set(SINGLE_SCHEMES)
 
 
+@pytest.mark.slow
 def test_train_reads_the_plan_and_says_the_same(tmp_path: Path) -> None:
     result, path = answer(), tmp_path / "plan.toml"
     path.write_text(result.plan_toml(), encoding="utf-8")
