@@ -177,10 +177,16 @@ def raise_lost() -> None:
 
 
 def ignore() -> None:
-    """Ignore signals from here on: the next one must not interrupt the clean-up."""
+    """Ignore signals from here on: the next one must not interrupt the clean-up, nor an earlier one the exit code.
+
+    Python notes a KeyboardInterrupt that leaves code which is run as text, as dataclasses are made, even if it is
+    caught later. A module run by ``python -m`` then ends by SIGINT, whatever its exit code (`exit_sigint` of CPython's
+    main.c). The next code that is run as text makes Python forget it (`run_eval_code_obj` of pythonrun.c).
+    """
     with contextlib.suppress(ValueError):
         for number in (signal.SIGINT, *ENDING):
             signal.signal(number, signal.SIG_IGN)
+    exec("")
 
 
 def _arrived(number: int, frame: FrameType | None) -> None:

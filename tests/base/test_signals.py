@@ -146,3 +146,20 @@ def test_a_signal_after_the_end_is_ignored() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("ended\n")
+
+
+def test_an_interrupt_of_code_that_is_run_as_text_does_not_change_the_exit_code(tmp_path: Path) -> None:
+    """Python would end by SIGINT after the exit code is decided."""
+    (tmp_path / "interrupted_text.py").write_text(
+        "import sys\nfrom buddysim.base import signals\n"
+        "text = 'import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(10)'\n"
+        "sys.exit(signals.run_to_end(lambda: exec(text)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted_text"],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, "buddysim: interrupted; nothing half-written was left\n")
