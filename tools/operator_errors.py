@@ -328,9 +328,10 @@ CAUSES = """## Rows that miss, and why
 - **mpt-760m, 512 and 1,024 tokens, A100**: 0.74 and 0.79. Measured, a step of as many tokens takes longer with shorter
   sequences (1.65 and 1.67 s, 1.52 s with 2,048), against all other models.
 - **mpt-30b, 8,192 tokens**: 0.76 and 0.81. Measured, twice the tokens take 2.6 (H100) and 2.8 times (A100) as long.
-- **tinyllama, litgpt-thunder-003 and 004**: 0.78 and 0.80. They are DDP. The eager step takes 122 ms more than that of
-  one GPU; all its gradients, alone on NVLink, take 17. LitGPT's log times the last of 16 micro-steps, which the host
-  begins while the GPU still works.
+- **tinyllama, litgpt-thunder-003 and 004**: 0.78 and 0.80. They are DDP. For the same gradients, 18 ms alone on NVLink,
+  DDP adds 122 ms (eager), 53 (torchcompile) and 34 (nvfuser) to the step of one GPU. So the executor costs it, not the
+  link. On one GPU, torchcompile already takes 51 ms more than nvfuser. LitGPT's log times the last of 16 micro-steps,
+  which the host begins while the GPU still works; how much of the 122 ms that is, the rows don't tell.
 - **bert-large in training, H100**: 0.68 to 0.97. NeuSight empties the allocator before each pass, so the pass allocates
   all memory from the driver anew. The same shape in evaluation is predicted within 4 %.
 - **products, L4 and T4**: at 70 W their clocks move. Times of a product and of the same with rows and columns exchanged
@@ -340,6 +341,18 @@ CAUSES = """## Rows that miss, and why
   to 7: replayed kernels find their operands in the L2 cache in part.
 - **attention, L40S**: 12 to 23 % below 129 tokens and with many heads of keys, 4 % of bias from 1,024 tokens on. Its
   rows are of a kernel for both prefill and decode, whose blocks of short sequences are not 128 queries.
+- **products in fp32 without the own chip**: A100-80 26.7 %, A100-40 18.3 %, H100 15.6 %. In equal sizes the A100-80
+  reaches 1.27 times the H100's part of the peak, and 1.10 times the A100-40's. The fastest products have 0.96, 0.95 and
+  (H100) 0.82 of the peak. With the chip's own part of the peak alone the errors are 8.0, 9.7 and 9.4 %.
+- **products in fp32, L4 without own timings**: 18.0 %. Its own timings, at 70 W, give no less than 12.7 %.
+- **experts without the own chip**: H200 18.2 %, B200 (trtllm) 21.2 %. A layer's fixed time is 36 us in Triton on the
+  H200, 18 us in trtllm on the B200. With the own fixed time alone the errors are 8.2 and 9.5 %. B200 (cutlass): 15.3 %.
+  All its own constants of a layer give 13.6 %; it is one more kernel.
+- **norm, softmax and elementwise without the own chip**: L4, P100, T4, V100, 16 to 42 %. The part of the bandwidth
+  differs: element-wise 0.89 (V100), 0.72 (P100), 0.74 (T4); softmax 0.78 (L4), 0.64 (A40). With the own part alone the
+  errors are at most 10.5 %.
+- **attention, L40S from the A100**: 52.5 % in heads of 128. It is another kernel: predictions of 20 to 100 us are 107 %
+  too long, over 1 ms 23 %. No own constant alone brings the error below 31 %; all six give 13.9 %.
 - **experts, B200, cutlass**: two sizes of model alone have this kernel; 58 rows.
 - **BERT-large as a described network, V100** ([Layer times](layer-times.md)): 0.59 to 0.76. As a recorded model, source
   nvidia-bert above, the same rows are within 3 %: what was missing are unfused kernels, dropout, casts and the update.
