@@ -33,7 +33,7 @@ def lines(kind: str, page: Path = PAGE) -> list[str]:
 
 def walk(folder: Path, kind: str, page: Path = PAGE) -> list[str]:
     """Runs the commands of one part of a page in a folder that looks like a clone; gives what each printed."""
-    for name in ("docs", "traces"):
+    for name in ("docs", "traces", "tests"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "out").mkdir()
     (folder / "bin").mkdir()

@@ -60,6 +60,7 @@ cdef int resources_init(RunState* g, dict n) except -1:
     resources.blocks, resources.threads = g.max_blocks, n["sm_threads"]
     resources.registers, resources.shared = n["sm_registers"], n["sm_shared"]
     resources.next_block_ps = resources.next_barrier_ps = 0
+    resources.l1_invalidated = 0
     g.free_resources = <FreeSmResources*>arena_zeroed(&g.arena, g.n_sms, sizeof(FreeSmResources))
     for i in range(g.n_sms):
         g.free_resources[i] = resources
