@@ -6,6 +6,7 @@ graph, and rollouts are many batches.
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import runpy
@@ -50,7 +51,13 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     import_module("torch._dynamo")
     with get_context("fork").Pool(1) as pool:
-        return pool.apply(function, arguments)
+        return pool.apply(_uncollected, (function, *arguments))
+
+
+def _uncollected(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Without Python's search for cycles, whose time depends on what ran before: what it frees counts differently."""
+    gc.disable()
+    return function(*arguments)
 
 
 def run(name: str, batch: int) -> str:

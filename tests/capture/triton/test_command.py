@@ -90,7 +90,8 @@ def test_a_window_and_a_sample(script: Path, tmp_path: Path) -> None:
         assert chunk.blocks["block"].tolist() == [0, 2]
         assert len(trace.snapshots) == 2
         assert not any(snapshot.contents for snapshot in trace.snapshots)
-        assert len(trace.size_maps) == 4
+        maps = [(one.snapshot, one.allocation) for one in trace.size_maps]
+        assert maps == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]  # of the arrays known by then
         assert "One of 2 thread blocks" in trace.provenance.assumptions["grid"]
         assert "1:2 of 3" in trace.provenance.assumptions["launches"]
 

@@ -104,15 +104,27 @@ def test_the_front_has_no_plan_that_another_beats() -> None:
 
 
 @pytest.mark.slow
-def test_a_larger_budget_a_faster_link_and_more_host_memory_never_make_it_slower() -> None:
+def test_a_larger_budget_never_makes_it_slower() -> None:
     times = [answer(budget * MIB).outcome.time_ps for budget in range(960, 1400, 40)]
     assert times == sorted(times, reverse=True)
+
+
+#: docs/explanation/fit.md says so: a search may miss what one with less memory finds.
+MISSED = pytest.mark.xfail(reason="the search is not monotone in the host's memory", strict=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("training.link", ("pcie3", "pcie4", "pcie5")),
+        pytest.param("training.max_pinned_memory", ("1 MiB", "64 MiB", "64 GiB"), marks=MISSED),
+    ],
+)
+def test_a_faster_link_and_more_host_memory_never_make_it_slower(key: str, values: tuple[str, ...]) -> None:
     machine = TrainingRequest(small_model(), 8, "h100-sxm").load_machine()
-    for key, values in (("training.link", ("pcie3", "pcie4", "pcie5")),
-                        ("training.max_pinned_memory", ("1 MiB", "64 MiB", "64 GiB"))):  # fmt: skip
-        answers = [
-            buddysim.fit(small_model(), machine.with_overrides({key: value}, "--set"), BUDGET, batch=8)
-            for value in values
-        ]
-        spent = [one.outcome.time_ps for one in answers]
-        assert spent == sorted(spent, reverse=True), key
+    answers = [
+        buddysim.fit(small_model(), machine.with_overrides({key: value}, "--set"), BUDGET, batch=8) for value in values
+    ]
+    spent = [one.outcome.time_ps for one in answers]
+    assert spent == sorted(spent, reverse=True)
