@@ -24,8 +24,8 @@ DOCUMENTS = sorted([*BESIDE, *(ROOT / "docs").rglob("*.md")])
 WIDTH = 80
 #: Headings and row labels of numbers that count something: the thing counted is the unit.
 COUNTED = re.compile(
-    r"accesses|allocations|blocks|bytes|chunks|cycles|entries|events|faults|fills|instructions|kernels|launch|layers|lines|"
-    r"pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|"
+    r"accesses|allocations|blocks|bytes|chunks|cycles|entries|events|faults|fills|groups|instructions|kernels|launch|"
+    r"layers|lines|pages|parameters|reads|refs|registers|samples|shots|sms|snapshot|stream|write-backs|evicted|"
     r"default|value|points|flops|channels|slices|partitions|ways|count"
 )
 UNITS = re.compile(r"\b(correlation|ms|us|ns|s|GiB|MiB|KiB|B|GB/s|FLOPs|ratio)\b|%|sector|fraction")
