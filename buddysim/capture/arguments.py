@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+
+if TYPE_CHECKING:
+    from buddysim.capture.launch_window import LaunchWindow
 
 
 def add_compressor(parser: argparse.ArgumentParser) -> None:
@@ -55,3 +59,20 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     """Add the program to run."""
     parser.add_argument("program", metavar="PROGRAM", help="program to run, after --, with its arguments")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help=argparse.SUPPRESS)
+
+
+def snapshot_count(text: str) -> int:
+    """Read `--snapshots` of captures that know launches."""
+    if not text.isdecimal() or int(text) > 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to 1000")
+    return int(text)
+
+
+def launch_window(text: str) -> LaunchWindow:
+    """Read `--launches`."""
+    from buddysim.capture.launch_window import LaunchWindow
+
+    try:
+        return LaunchWindow.parse(text)
+    except BuddysimError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

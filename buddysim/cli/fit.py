@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     from buddysim.base.option import field_options
     from buddysim.cli.json_output import add_json_argument
+    from buddysim.cli.machine_changes import add_set_argument
     from buddysim.cli.option_arguments import add_options
     from buddysim.training.fitting.choices import LOSSY
     from buddysim.training.networks.config_options import ConfigOptions
@@ -42,15 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--maximize", metavar="tokens", help="find the batch and the plan with the most tokens per second"
     )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        nargs="+",
-        default=[],
-        dest="settings",
-        help="change the machine, for example training.link=pcie4; may be repeated",
-    )
+    add_set_argument(parser, "training.link=pcie4")
     parser.add_argument(
         "--memory-budget", metavar="SIZE", help="GPU memory, for example 60GB; the machine's if not given"
     )
@@ -96,10 +89,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_outputs
+    from buddysim.cli.json_output import is_on_stdout, json_file
 
     _check_kinds(args.output)
     names = [name.strip() for name in (args.machine or "").split(",") if name.strip()]
-    check_outputs([None if args.json == "-" else args.json, *args.output], [args.network, *names])
+    check_outputs([json_file(args), *args.output], [args.network, *names])
     if args.figure is not None:
         from buddysim.plotting.save import check_figure_file
 
@@ -109,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     question = _question(args, names[0] if names else None)
     result = _answer(question, args)
     _write(result, args)
-    if args.json != "-":
+    if not is_on_stdout(args):
         from buddysim.report.fit_screen import fit_parts
         from buddysim.report.screen import print_screen
 
@@ -123,6 +117,7 @@ def _compare(names: Sequence[str], args: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from buddysim.base.errors import BuddysimError
+    from buddysim.cli.json_output import is_on_stdout
     from buddysim.report.fit_comparison import comparison_parts
     from buddysim.report.screen import print_screen
 
@@ -149,7 +144,7 @@ def _compare(names: Sequence[str], args: argparse.Namespace) -> int:
         from buddysim.base.jsonfile import write_json
 
         write_json(args.json, {name: one.to_dict() for name, one in results.items()})
-    if args.json != "-":
+    if not is_on_stdout(args):
         saved = f"written: {args.json}" if args.json else "all figures: --json FILE"
         print_screen(comparison_parts(results, "link" if args.link_sweep else "machine", saved))
     return 0
@@ -167,38 +162,28 @@ def _check_kinds(paths: Sequence[str]) -> None:
 def _question(args: argparse.Namespace, machine_name: str | None) -> FitQuestion:
     from dataclasses import replace
 
-    from buddysim.base.settings import parse_settings
+    from buddysim.cli.machine_changes import changed_machine
     from buddysim.training.fitting.fit import FitQuestion
     from buddysim.training.request import TrainingRequest
 
     request = TrainingRequest.of(
         network=args.network, machine=machine_name, calibration=args.calibration, **_options(args)
     ).resolved()
-    machine = request.load_machine()
-    overrides = parse_settings(setting for group in args.settings for setting in group)
-    if overrides:
-        machine = machine.with_overrides(overrides, "--set")
+    machine = changed_machine(request.load_machine(), args)
     allow = tuple(name.strip() for name in args.allow.split(",") if name.strip())
     return FitQuestion(replace(request, machine=machine), _slowdown(args.slowdown), allow, args.tries)
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    from buddysim.base.errors import BuddysimError
-    from buddysim.machine.units import parse_size
+    from buddysim.cli.machine_changes import memory_budget_bytes
     from buddysim.training.fitting.fit import MAX
     from buddysim.training.request import request_options
 
     options = {name: getattr(args, name) for name in request_options()
                if name not in (*_LEFT_OUT, "calibration", "sequence")}  # fmt: skip
     options |= {name: _count(name, value) for name, value in _sizes(args).items() if value not in (None, MAX)}
-    if args.memory_budget is not None:
-        try:
-            options["memory_bytes"] = parse_size(args.memory_budget)
-        except ValueError as error:
-            raise BuddysimError(f"--memory-budget: {error}") from None
-        if options["memory_bytes"] < 1:
-            raise BuddysimError(f"--memory-budget: {args.memory_budget}: expected more than nothing")
-    return options
+    budget = memory_budget_bytes(args)
+    return options if budget is None else options | {"memory_bytes": budget}
 
 
 def _sizes(args: argparse.Namespace) -> dict[str, str | None]:

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     from buddysim.base.option import field_options
     from buddysim.cli.completion import completes
+    from buddysim.cli.machine_changes import add_set_argument
     from buddysim.cli.option_arguments import add_options
     from buddysim.replay.request import ReplayRequest
     from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY
@@ -49,15 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         "replay scheme",
     )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        nargs="+",
-        default=[],
-        dest="settings",
-        help="change the machine, for example l2.size=6MiB; may be repeated",
-    )
+    add_set_argument(parser, "l2.size=6MiB")
     parser.add_argument(
         "--baseline-set",
         metavar="KEY=VALUE",
@@ -89,6 +82,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_outputs
     from buddysim.base.parquet import check_parquet
+    from buddysim.cli.machine_changes import changed_machine
+    from buddysim.machine import Machine
     from buddysim.trace import open_trace
 
     outputs = [None if args.json == "-" else args.json, args.parquet]
@@ -97,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     kernels = parse_kernels(args.kernels)
     if args.parquet is not None:
         check_parquet()
-    machine = _machine(args)
+    machine = changed_machine(Machine.load(args.machine), args)
     with open_trace(args.trace) as trace:
         if args.require_data_values:
             _check_values(trace, args.compressor)
@@ -128,21 +123,6 @@ def parse_kernels(text: str | None) -> slice | None:
         return slice(*parse_range(text, "kernel", "3 or 3:7", _MAX_DIGITS))
     except ValueError as error:
         raise BuddysimError(f"--kernels: {shortened(text)}: {error}") from None
-
-
-def _changed(args: argparse.Namespace) -> dict[str, object]:
-    """What --set says, by key."""
-    from buddysim.base.settings import parse_settings
-
-    return parse_settings(setting for group in args.settings for setting in group)
-
-
-def _machine(args: argparse.Namespace) -> Machine:
-    from buddysim.machine import Machine
-
-    machine = Machine.load(args.machine)
-    overrides = _changed(args)
-    return machine.with_overrides(overrides, "--set") if overrides else machine
 
 
 def _check_values(trace: Trace, compressor: str) -> None:
@@ -183,6 +163,7 @@ def _run_all(
 def _report(results: Mapping[str, ReplayResult], machine: Machine, args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
+    from buddysim.cli.machine_changes import changed_keys
     from buddysim.report.replay_screen import print_result
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
@@ -194,4 +175,4 @@ def _report(results: Mapping[str, ReplayResult], machine: Machine, args: argpars
         return
     written = [path for path in (args.json, args.parquet) if path is not None]
     saved = f"full result: {', '.join(written)}" if written else "not saved (--json FILE)"
-    print_result(content, saved, _changed(args), machine, args.assumptions)
+    print_result(content, saved, changed_keys(args), machine, args.assumptions)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from buddysim.machine.training import TrainingMachine
     from buddysim.training.outcome import OutOfMemory
     from buddysim.training.request import TrainingRequest
     from buddysim.training.result import TrainingResult
@@ -40,6 +39,7 @@ _SCHEME_OPTION = "scheme_option_"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.base.option import field_options
     from buddysim.cli.completion import completes
+    from buddysim.cli.machine_changes import add_set_argument
     from buddysim.cli.option_arguments import add_options
     from buddysim.training.networks.config_options import ConfigOptions
     from buddysim.training.request import request_options
@@ -55,15 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         "training scheme",
     )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        nargs="+",
-        default=[],
-        dest="settings",
-        help="change the machine, for example training.device_memory=24GiB; may be repeated",
-    )
+    add_set_argument(parser, "training.device_memory=24GiB")
     of_configs = field_options(ConfigOptions)
     left_out = {"scheme", "memory_bytes", *of_configs}
     add_options(parser, {name: option for name, option in declared.items() if name not in left_out})
@@ -228,6 +220,7 @@ def run(args: argparse.Namespace) -> int:
 
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import check_outputs
+    from buddysim.cli.machine_changes import changed_machine
     from buddysim.training.request import TrainingRequest, with_scheme_options
     from buddysim.training.search import LARGEST_BATCH
 
@@ -236,7 +229,7 @@ def run(args: argparse.Namespace) -> int:
     request = TrainingRequest.of(
         network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
     ).resolved()
-    request = replace(request, machine=_machine(request, args))
+    request = replace(request, machine=changed_machine(request.load_machine(), args))
     if args.against is not None:
         from buddysim.cli.against import print_comparison
 
@@ -358,36 +351,16 @@ def observed_activations(args: argparse.Namespace, scheme_options: Mapping[str, 
         yield path
 
 
-def _changed(args: argparse.Namespace) -> dict[str, object]:
-    """What --set says, by key."""
-    from buddysim.base.settings import parse_settings
-
-    return parse_settings(setting for group in args.settings for setting in group)
-
-
-def _machine(request: TrainingRequest, args: argparse.Namespace) -> TrainingMachine:
-    machine = request.load_machine()
-    overrides = _changed(args)
-    return machine.with_overrides(overrides, "--set") if overrides else machine
-
-
 def _options(args: argparse.Namespace) -> dict[str, Any]:
-    from buddysim.base.errors import BuddysimError
     from buddysim.base.option import field_options
-    from buddysim.machine.units import parse_size
+    from buddysim.cli.machine_changes import memory_budget_bytes
     from buddysim.training.iteration.plan import TrainingOptions
     from buddysim.training.networks.config_options import ConfigOptions
 
     declared = {**field_options(TrainingOptions), **field_options(ConfigOptions)}
     options = {name: getattr(args, name) for name in declared if name != "memory_bytes"}
-    if args.memory_budget is not None:
-        try:
-            options["memory_bytes"] = parse_size(args.memory_budget)
-        except ValueError as error:
-            raise BuddysimError(f"--memory-budget: {error}") from None
-        if options["memory_bytes"] < 1:
-            raise BuddysimError(f"--memory-budget: {args.memory_budget}: expected more than nothing")
-    return options
+    budget = memory_budget_bytes(args)
+    return options if budget is None else options | {"memory_bytes": budget}
 
 
 def _simulate(
@@ -472,6 +445,7 @@ def _report(
 ) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
+    from buddysim.cli.machine_changes import changed_keys
     from buddysim.report.training_screen import counter_columns, print_training, shown_counters
     from buddysim.training.search import fastest_that_fits
 
@@ -496,7 +470,7 @@ def _report(
         batches=batches,
         beyond=beyond,
         not_simulated=not_simulated,
-        changed=_changed(args),
+        changed=changed_keys(args),
         columns=shown_counters(content, args.columns) if args.columns is not None else None,
         keep_order=args.keep_order,
         every_row=args.all,

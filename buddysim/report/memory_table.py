@@ -61,7 +61,7 @@ def memory_rows(results: Results) -> list[MemoryRow]:
         whole, saved = label_of("feature_maps", recorded=True), list(_saved(schemes))
         left_over = most - len([row for row in shown if row[0] != whole])
         if left_over >= min(_MIN_SAVED, len(saved)):
-            position = next((number for number, entry in enumerate(entries) if entry[0] == whole))
+            position = next(number for number, entry in enumerate(entries) if entry[0] == whole)
             shown = _shortened([*entries[:position], *saved, *entries[position + 1 :]], most)
     return [*shown, *totals]
 

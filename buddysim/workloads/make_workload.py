@@ -21,12 +21,12 @@ from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.base.output import Output, check_output
 from buddysim.base.terminal import say, warn
 from buddysim.base.textfile import read_json
+from buddysim.capture.launch_window import CapturePlan, LaunchWindow
 from buddysim.capture.messages import signal_text
 from buddysim.capture.opencl.assumptions import ASSUMED, DEVICES
 from buddysim.capture.opencl.session import OpenclCaptureOutcome, run_program
 from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
 from buddysim.capture.opencl.trace_recorder import TraceRecorder
-from buddysim.capture.opencl.window import CapturePlan, LaunchWindow
 from buddysim.capture.torch import access
 from buddysim.trace import Provenance, open_trace
 from buddysim.workloads import training

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import buddysim
 from buddysim.base.terminal import one_line, say, warn
-from buddysim.capture.arguments import add_compressor, add_program, add_provenance
+from buddysim.capture.arguments import add_compressor, add_program, add_provenance, launch_window, snapshot_count
 from buddysim.capture.messages import exit_code, signal_text
 
 if TYPE_CHECKING:
+    from buddysim.capture.launch_window import LaunchWindow
     from buddysim.capture.opencl.session import OpenclCaptureOutcome
     from buddysim.capture.opencl.toolchain import Toolchain
     from buddysim.capture.opencl.trace_recorder import TraceRecorder
-    from buddysim.capture.opencl.window import LaunchWindow
     from buddysim.trace import Provenance
 
 NAME = "opencl"
@@ -26,12 +26,6 @@ ORDER = 10
 HELP = """the kernels of any OpenCL program, lane by lane, with the values in its buffers
 
 The program runs on PoCL; no GPU is needed. Its exit code is passed on."""
-
-
-def _snapshots(text: str) -> int:
-    if not text.isdecimal() or int(text) > 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to 1000")
-    return int(text)
 
 
 def _every(text: str) -> int:
@@ -46,21 +40,11 @@ def _launches(text: str) -> int:
     return int(text)
 
 
-def _window(text: str) -> LaunchWindow:
-    from buddysim.base.errors import BuddysimError
-    from buddysim.capture.opencl.window import LaunchWindow
-
-    try:
-        return LaunchWindow.parse(text)
-    except BuddysimError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file to write (default: PROGRAM.bin)")
     parser.add_argument(
         "--snapshots",
-        type=_snapshots,
+        type=snapshot_count,
         default=10,
         metavar="N",
         help="number of snapshots of all buffers to keep, at equal distances in launches (default: 10)",
@@ -74,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--launches",
-        type=_window,
+        type=launch_window,
         metavar="FIRST:END",
         help="trace only these launches, by their number in the run: 750, 750:753, 750: or :3; the others run in PoCL "
         "as they would without the capture. Sizes of all buffers are taken before and after each traced one too",
@@ -109,10 +93,10 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import Output, check_output
     from buddysim.capture.incomplete_output import broken_off, settle
+    from buddysim.capture.launch_window import plan_capture
     from buddysim.capture.opencl.session import run_program
     from buddysim.capture.opencl.toolchain import find_toolchain, hooks_object, pass_plugin, runtime_library
     from buddysim.capture.opencl.trace_recorder import TraceRecorder
-    from buddysim.capture.opencl.window import plan_capture
 
     executable = shutil.which(args.program)
     if executable is None:
@@ -166,9 +150,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _list_launches(args: argparse.Namespace, executable: str, toolchain: Toolchain) -> int:
     from buddysim.base.errors import BuddysimError
+    from buddysim.capture.launch_window import NOTHING, CapturePlan
     from buddysim.capture.opencl.listing import LaunchListing
     from buddysim.capture.opencl.session import run_program
-    from buddysim.capture.opencl.window import NOTHING, CapturePlan
 
     if args.output:
         raise BuddysimError(f"--output {args.output}: --list-launches writes no trace file")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.capture.child_process import reporting_socket, signals_to
+from buddysim.capture.launch_window import CapturePlan
 from buddysim.capture.opencl.programs import compile_program
 from buddysim.capture.opencl.toolchain import Toolchain, runtime_library
-from buddysim.capture.opencl.window import CapturePlan
 from buddysim.capture.opencl.wire import VERSION, MessageType, ReceivedMessage, answer, messages
 
 

@@ -21,12 +21,11 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import Output, check_output, write_text
 from buddysim.base.terminal import say, warn
-from buddysim.capture.arguments import add_compressor, add_program, add_provenance
+from buddysim.capture.arguments import add_compressor, add_program, add_provenance, launch_window, snapshot_count
 from buddysim.capture.child_process import signals_to
 from buddysim.capture.messages import exit_code
 
 if TYPE_CHECKING:
-    from buddysim.capture.opencl.window import LaunchWindow
     from buddysim.capture.triton_kernels.session import TritonCaptureSettings, TritonCaptureSummary
 
 NAME = "triton"
@@ -38,12 +37,6 @@ script's exit code is passed on."""
 
 _INSTALL = "pip install 'buddysim[triton]'"
 _DEFAULT_MACHINE = "h100-sxm"
-
-
-def _snapshots(text: str) -> int:
-    if not text.isdecimal() or int(text) > 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected 0 to 1000")
-    return int(text)
 
 
 def _every(text: str) -> int:
@@ -58,15 +51,6 @@ def _sample(text: str) -> int:
     return int(text)
 
 
-def _window(text: str) -> LaunchWindow:
-    from buddysim.capture.opencl.window import LaunchWindow
-
-    try:
-        return LaunchWindow.parse(text)
-    except BuddysimError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT.bin", help="the trace file to write (default: SCRIPT.bin)")
     parser.add_argument(
@@ -77,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--snapshots",
-        type=_snapshots,
+        type=snapshot_count,
         default=10,
         metavar="N",
         help="number of snapshots of all tensors to keep, at equal distances in launches (default: 10)",
@@ -91,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--launches",
-        type=_window,
+        type=launch_window,
         metavar="FIRST:END",
         help="trace only these launches, by their number in the run: 750, 750:753, 750: or :3; the others are "
         "interpreted alone",
@@ -205,7 +189,7 @@ def capture(
     source : what is captured
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
     """
-    from buddysim.capture.opencl.window import LaunchWindow
+    from buddysim.capture.launch_window import LaunchWindow
     from buddysim.capture.triton_kernels.session import TritonCaptureSettings
     from buddysim.compress import DEFAULT
 

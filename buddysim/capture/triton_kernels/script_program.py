@@ -41,7 +41,7 @@ def _captured(script: str, settings: dict[str, Any]) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import Output
     from buddysim.capture.incomplete_output import settle
-    from buddysim.capture.opencl.window import LaunchWindow
+    from buddysim.capture.launch_window import LaunchWindow
     from buddysim.capture.triton_kernels import captured, require_triton
     from buddysim.capture.triton_kernels.session import TritonCaptureSettings
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from buddysim.capture.opencl.window import LaunchWindow
+from buddysim.capture.launch_window import LaunchWindow
 from buddysim.capture.snapshot_selection import select_first_to_last
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel, KernelCompiler
 from buddysim.capture.triton_kernels.device_memory import TensorMemory

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.training.caching_allocator import AllocatorSettings
 from buddysim.training.iteration.allocators import Allocator
 from buddysim.training.iteration.layered_allocator import LayeredAllocator
-from buddysim.training.iteration.recorded_allocator import RecordedAllocator
+from buddysim.training.iteration.recorded_allocator import RecordedAllocator, settings_of
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
 if TYPE_CHECKING:
@@ -22,5 +21,4 @@ def allocator_of(plan: Plan, network: Network, machine: TrainingMachine) -> Allo
         return plan.allocator
     if plan.as_recorded:
         return RecordedAllocator.of(network, machine)
-    settings = AllocatorSettings.parse(str(network.options.get("alloc_conf") or ""))
-    return LayeredAllocator(settings, machine.workspace_bytes, machine.bytes_outside_allocator())
+    return LayeredAllocator(settings_of(network), machine.workspace_bytes, machine.bytes_outside_allocator())

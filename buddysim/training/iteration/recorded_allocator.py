@@ -54,9 +54,8 @@ class RecordedAllocator:
     @classmethod
     def of(cls, network: RecordedNetwork, machine: TrainingMachine) -> RecordedAllocator:
         """Return the allocator of a network with its own options, on a machine with its own figures."""
-        settings = AllocatorSettings.parse(str(network.options.get("alloc_conf") or ""))
         gpus = max(int(str(network.options.get(name) or 1)) for name in _SEVERAL_GPUS)
-        return cls(network, settings, machine.workspace_bytes, machine.bytes_outside_allocator(gpus))
+        return cls(network, settings_of(network), machine.workspace_bytes, machine.bytes_outside_allocator(gpus))
 
     def allocate(
         self,
@@ -107,6 +106,11 @@ class RecordedAllocator:
         layer_of = {one.index: run.index + 1 for run in self.network.runs for one in run.operations}
         following = (one for one in self.network.tape.events[position:] if isinstance(one, TracedOperation))
         return next((layer_of[one.index] for one in following if one.index in layer_of), 0)
+
+
+def settings_of(network: RecordedNetwork) -> AllocatorSettings:
+    """Return the settings of PyTorch's allocator that a network's options name."""
+    return AllocatorSettings.parse(str(network.options.get("alloc_conf") or ""))
 
 
 def two_iterations(tape: Tape) -> list[Event]:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
+from buddysim.capture.launch_window import CapturePlan, LaunchWindow, equidistant_launches, plan_capture
 from buddysim.capture.opencl.listing import LaunchListing
-from buddysim.capture.opencl.window import CapturePlan, LaunchWindow, equidistant_launches, plan_capture
 from buddysim.capture.opencl.wire import MessageType, ReceivedMessage
 
 
