@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,6 +32,15 @@ os.environ["XDG_STATE_HOME"] = str(_STATE)
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark of a test that causes an unexpected error by intent."""
     config.addinivalue_line("markers", "unexpected: causes an unexpected error (exit code 70) by intent")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a test that fails when it fails: a run that is cut off later still says which."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        lines = report.longreprtext.rstrip().split("\n")
+        cause = next((line.removeprefix("E").strip() for line in lines if line.startswith("E ")), lines[-1])
+        sys.__stdout__.write(f"\nFAILED {report.nodeid} ({report.when}, {report.duration:.0f} s): {cause}\n")
+        sys.__stdout__.flush()
 
 
 def pytest_unconfigure() -> None:
