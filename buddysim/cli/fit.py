@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.machine_changes import add_set_argument
     from buddysim.cli.option_arguments import add_options
     from buddysim.training.fitting.choices import LOSSY
+    from buddysim.training.fitting.plan_space import options_of_singles
     from buddysim.training.networks.config_options import ConfigOptions
     from buddysim.training.request import request_options
 
@@ -70,6 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser, {name: one for name, one in declared.items() if name not in _LEFT_OUT and name not in of_configs}
     )
     add_options(parser.add_argument_group("networks from a config.json"), of_configs)
+    of_schemes = options_of_singles()
+    add_options(parser.add_argument_group("Buddy Compression as a single scheme, with a ratio"), of_schemes)
     parser.add_argument(
         "-o",
         "--output",
@@ -177,10 +180,12 @@ def _question(args: argparse.Namespace, machine_name: str | None) -> FitQuestion
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.cli.machine_changes import memory_budget_bytes
     from buddysim.training.fitting.fit import MAX
+    from buddysim.training.fitting.plan_space import options_of_singles
     from buddysim.training.request import request_options
 
     options = {name: getattr(args, name) for name in request_options()
                if name not in (*_LEFT_OUT, "calibration", "sequence")}  # fmt: skip
+    options |= {name: getattr(args, name) for name in options_of_singles() if getattr(args, name) is not None}
     options |= {name: _count(name, value) for name, value in _sizes(args).items() if value not in (None, MAX)}
     budget = memory_budget_bytes(args)
     return options if budget is None else options | {"memory_bytes": budget}

@@ -108,7 +108,7 @@ def simulate_plan(
         _EAGER.setdefault(network, {})[id(cost)] = _baseline_of(program, timed)
     return IterationOutcome(
         plan.scheme, recorded.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
-        capacity_bytes(plan, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
+        capacity_bytes(plan, network, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
         _reference_bytes(network, batch, cost, plan, link_rate(machine, options.link)),
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from buddysim.training.iteration.memory_usage import FailedRequest, TensorAddres
 from buddysim.training.iteration.own_allocator import allocator_of
 from buddysim.training.iteration.pinned import host_failure, host_pinned
 from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.iteration.process_memory import compressed_capacity, outside_bytes
 from buddysim.training.iteration.program import Program
 from buddysim.training.make_plan import make_plan
 from buddysim.training.outcome import OutOfMemory, layer_name
@@ -93,7 +94,7 @@ class FitChecks:
         if failure is None:
             return None
         peak = memory_usage.peak_bytes(placement.program, placement.groups) + placement.beside_tensors_bytes
-        excess = max(0, peak - (capacity_bytes(plan, self.machine, self.options) or 0))
+        excess = max(0, peak - (capacity_bytes(plan, self.network_at(batch), self.machine, self.options) or 0))
         return OutOfMemory(failure, layer_name(network, failure.layer), excess)
 
     def _planned(self, batch: int) -> tuple[Plan, Program]:
@@ -103,7 +104,10 @@ class FitChecks:
 
     def _tried(self, batch: int) -> FitCheck:
         plan, program = self.planned(batch)
-        capacity, bound = capacity_bytes(plan, self.machine, self.options), self.machine.max_pinned_bytes
+        capacity, bound = (
+            capacity_bytes(plan, self.network_at(batch), self.machine, self.options),
+            self.machine.max_pinned_bytes,
+        )
         most = memory_usage.UNLIMITED if capacity is None else capacity
         pinned = host_pinned(program)[0] - bound
         allocator = allocator_of(plan, plan.recorded(self.network_at(batch)), self.machine)
@@ -123,13 +127,16 @@ def allocate_tensors(
 ) -> tuple[TensorAddresses, FailedRequest | None]:
     """The placement of an iteration, and why it doesn't fit; it is then the one on as much memory as it takes."""
     allocator = allocator_of(plan, network, machine)
-    placement = allocator.allocate(program, capacity_bytes(plan, machine, options), options.pool_policy)
+    placement = allocator.allocate(program, capacity_bytes(plan, network, machine, options), options.pool_policy)
     failure = placement.failure
     if failure:
         placement = allocator.allocate(program, None, options.pool_policy)
     return placement, failure or host_failure(placement.program, machine.max_pinned_bytes)
 
 
-def capacity_bytes(plan: Plan, machine: TrainingMachine, options: TrainingOptions) -> int | None:
-    """GPU memory that an iteration has; None for as much as it takes."""
-    return None if plan.unlimited else int((options.memory_bytes or machine.memory_bytes) * plan.memory_ratio)
+def capacity_bytes(plan: Plan, network: Network, machine: TrainingMachine, options: TrainingOptions) -> int | None:
+    """GPU memory that an iteration has, in bytes of uncompressed tensors; None for as much as it takes."""
+    if plan.unlimited:
+        return None
+    size = options.memory_bytes or machine.memory_bytes
+    return compressed_capacity(size, plan.memory_ratio, outside_bytes(network, machine))

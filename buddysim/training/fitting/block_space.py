@@ -22,6 +22,7 @@ from buddysim.training.fitting.recorded_facts import recorded_facts
 from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan
+from buddysim.training.iteration.process_memory import outside_bytes
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.peak_memory import BLOCK, divide_path
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 #: Kinds of modules whose saved tensors are offloaded apart from others', the largest.
 OFFLOADED_KINDS = 2
-_SEVERAL_GPUS = ("ddp", "fsdp", "zero1", "zero2", "zero3")
 
 
 class BlockSpace(PlanSpace):
@@ -131,5 +131,4 @@ class BlockSpace(PlanSpace):
 
     def unavailable_bytes(self) -> int:
         """Return the CUDA context, NCCL's memory, and the workspace of cuBLAS in the thread of the forward pass."""
-        gpus = max(int(str(self.network.options.get(name) or 1)) for name in _SEVERAL_GPUS)
-        return self.machine.bytes_outside_allocator(gpus) + self.machine.workspace_bytes
+        return outside_bytes(self.network, self.machine) + self.machine.workspace_bytes

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import Option
+from buddysim.training import schemes
 from buddysim.training.driver import simulate_plan
 from buddysim.training.fitting.assignment import Assignment
 from buddysim.training.fitting.choices import (
@@ -28,8 +30,16 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
     from buddysim.training.outcome import IterationOutcome
 
-#: Schemes that a plan is compared with, in PyTorch and without loss.
-SINGLE_SCHEMES = ("eager", "activation-checkpointing", "offload-activations", "offload-optimizer", "offload-weights")
+#: Schemes that a plan is compared with, in PyTorch and without loss; the last one where its ratio is given.
+SINGLE_SCHEMES = (
+    "eager", "activation-checkpointing", "offload-activations", "offload-optimizer", "offload-weights", "buddy-scaled",
+)  # fmt: skip
+
+
+def options_of_singles() -> dict[str, Option]:
+    """Return the options without which a single scheme is left out, and the others of that scheme, by name."""
+    modules = (schemes.REGISTRY.find(name) for name in SINGLE_SCHEMES if schemes.required_options(name))
+    return {name: option for module in modules for name, option in module.OPTIONS.items()}
 
 
 class PlanSpace(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from buddysim.training.fitting.assignment import Assignment
@@ -94,7 +95,8 @@ class TriedPlans:
     def _add(self, outcome: IterationOutcome, assignment: Assignment | None, scheme: str = "") -> TriedPlan:
         caching, short = outcome.placement.caching, outcome.out_of_memory
         peak = outcome.all_layers.usage.peak_bytes
-        used = peak if caching is None else outcome.placement.high_water + caching.outside_bytes
+        held, outside = (peak, 0) if caching is None else (outcome.placement.high_water, caching.outside_bytes)
+        used = ceil(held / outcome.plan.memory_ratio) + outside
         missing = 0 if short is None else max(1, short.peak_excess_bytes, short.failure.shortfall_bytes)
         made = TriedPlan(assignment, scheme, outcome.time_ps, peak, used, outcome.pinned_bytes, outcome.fits, missing)
         self.tried.append(made)
@@ -106,5 +108,6 @@ class TriedPlans:
 def _is_same(one: Plan, other: Plan) -> bool:
     """Whether two plans decide the same."""
     if one.as_recorded and other.as_recorded:
-        return one.saving == other.saving
+        scaled = (one.memory_ratio, one.time_factor) == (other.memory_ratio, other.time_factor)
+        return scaled and one.saving == other.saving
     return replace(one, scheme="", notes=(), assumptions={}) == replace(other, scheme="", notes=(), assumptions={})

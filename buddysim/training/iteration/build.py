@@ -35,7 +35,7 @@ def build(
     """The iteration that `plan` describes, on a link with the rates of `link`."""
     if plan.as_recorded:
         assert isinstance(network, RecordedNetwork)
-        program = recorded_program(network, cost, link, HostRates.of(cost.machine))
+        program = recorded_program(network, cost, link, HostRates.of(cost.machine), plan.time_factor)
         return replace(program, shared=SharedFractions(*link.shared_fractions, compute=kernels_left()))
     network = network.in_place_only(plan.in_place)
     program = _IterationBuilder(network, batch, cost, plan, link, find_optimizer(optimizer)).program()

@@ -7,43 +7,30 @@ many. Prefetches wait for free memory as under `LiveSetCounter`, in as much memo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from buddysim.base.memory_pool import FitPolicy
 from buddysim.training.autograd.records import AllocationEvent, Event, FreeEvent
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.caching_allocator import AllocatorSettings, replay_tape
+from buddysim.training.caching_allocator import replay_tape
 from buddysim.training.caching_allocator.allocator import AllocationFailure
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.memory_usage import (
     CachingFacts,
     FailedRequest,
     TensorAddresses,
-    TensorFilter,
     WorkspaceRelief,
-    is_any_tensor,
     peak_bytes,
 )
+from buddysim.training.iteration.process_memory import ProcessMemory
 from buddysim.training.iteration.program import Program
 
 #: Sizes of memory that are tried at most, each smaller by what was short in the one before.
 _MAX_SIZES = 20
 
 
-@dataclass(frozen=True)
-class LayeredAllocator:
-    """The allocator of an iteration by layers.
-
-    Attributes
-    ----------
-    settings : of PyTorch's allocator
-    workspace_bytes : of cuBLAS, for each thread: that of the forward and that of the backward pass
-    outside_bytes : that the process takes outside of the allocator
-    """
-
-    settings: AllocatorSettings
-    workspace_bytes: int
-    outside_bytes: int
+class LayeredAllocator(ProcessMemory):
+    """The allocator of an iteration by layers."""
 
     def allocate(
         self,
@@ -53,7 +40,7 @@ class LayeredAllocator:
         relief: WorkspaceRelief | None = None,
     ) -> TensorAddresses:
         """Run two iterations, as `RecordedAllocator.allocate`."""
-        offered = None if capacity is None else max(0, capacity - self.outside_bytes)
+        offered = self.offered(capacity)
         size = None if offered is None else max(0, offered - 2 * self.workspace_bytes)
         first: TensorAddresses | None = None
         for _ in range(_MAX_SIZES):
@@ -68,10 +55,6 @@ class LayeredAllocator:
             size = max(0, size - short)
         assert first is not None
         return first
-
-    def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
-        """What lives at once and lies outside of the allocator: it needs no less."""
-        return LiveSetCounter().min_bytes(program, counted) + self.outside_bytes
 
     def _cached(self, counted: TensorAddresses, offered: int | None) -> tuple[TensorAddresses, int | None]:
         """Return what the allocator does with tensors that would fit without it, and by how much it is too small."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from buddysim.training.caching_allocator import AllocatorSettings
 from buddysim.training.iteration.allocators import Allocator
 from buddysim.training.iteration.layered_allocator import LayeredAllocator
-from buddysim.training.iteration.recorded_allocator import RecordedAllocator, settings_of
+from buddysim.training.iteration.process_memory import outside_bytes
+from buddysim.training.iteration.recorded_allocator import RecordedAllocator
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
 if TYPE_CHECKING:
@@ -19,6 +21,6 @@ def allocator_of(plan: Plan, network: Network, machine: TrainingMachine) -> Allo
     """Return the allocator of a plan; a network of the papers has that of the scheme."""
     if not isinstance(network, RecordedNetwork):
         return plan.allocator
-    if plan.as_recorded:
-        return RecordedAllocator.of(network, machine)
-    return LayeredAllocator(settings_of(network), machine.workspace_bytes, machine.bytes_outside_allocator())
+    settings = AllocatorSettings.parse(str(network.options.get("alloc_conf") or ""))
+    taken = settings, machine.workspace_bytes, outside_bytes(network, machine)
+    return RecordedAllocator(*taken, network=network) if plan.as_recorded else LayeredAllocator(*taken)

@@ -61,7 +61,7 @@ class Plan:
         its backward step, by layer index, each time it is saved (PyTorch's ``save_on_cpu``)
     host_optimizer : how the host updates the weights of a network that isn't recorded anew; None: the GPU does
     host_weights : how their weights are fetched from the host; None: they stay on the GPU
-    memory_ratio : bytes that the GPU's memory holds, relative to its size
+    memory_ratio : bytes of tensors that the GPU's memory holds, relative to its size
     time_factor : factor of the time of every computation
     footprint_baseline : the plan whose footprint this one's is compared with (`IterationOutcome.footprint_ratio`);
         None: there is none
@@ -99,9 +99,8 @@ class Plan:
     def as_recorded_if_idle(self, network: Network) -> Plan:
         """Return the plan, that of the record where nothing of a recorded network is stored in another way."""
         changes = self.stash, self.segments, self.step_ps, self.offload_saved_tensors, self.separate_backward
-        scaled = (self.memory_ratio, self.time_factor) != (1, 1)
         on_host = self.host_optimizer is not None or self.host_weights is not None
-        if not network.recorded or self.as_recorded or any(changes) or scaled or on_host or self.in_place:
+        if not network.recorded or self.as_recorded or any(changes) or on_host or self.in_place:
             return self
         return replace(self, as_recorded=True, allocator=LiveSetCounter(), footprint_baseline=None)
 

@@ -13,49 +13,28 @@ from typing import TYPE_CHECKING
 from buddysim.base.memory_pool import FitPolicy
 from buddysim.training.autograd.records import AllocationEvent, Event, FreeEvent, TracedOperation
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.caching_allocator import AllocationFailure, AllocatorReplay, AllocatorSettings, replay_tape
-from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.caching_allocator import AllocationFailure, AllocatorReplay, replay_tape
 from buddysim.training.iteration.memory_usage import (
     CachingFacts,
     FailedRequest,
     TensorAddresses,
-    TensorFilter,
     WorkspaceRelief,
-    is_any_tensor,
 )
+from buddysim.training.iteration.process_memory import ProcessMemory
 from buddysim.training.iteration.program import Pass, Program
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
-if TYPE_CHECKING:
-    from buddysim.machine.training import TrainingMachine
 
 _SETUP = "allocation of weights, gradients and optimizer state"
 _PASSES: dict[str, Pass] = {"optimizer": "update"}
-_SEVERAL_GPUS = ("ddp", "fsdp", "zero1", "zero2", "zero3")
 
 
-@dataclass(frozen=True)
-class RecordedAllocator:
-    """The allocator of a recorded network on a machine.
-
-    Attributes
-    ----------
-    settings : of PyTorch's allocator
-    workspace_bytes : of cuBLAS, for each thread
-    outside_bytes : that the process takes outside of the allocator
-    """
+@dataclass(frozen=True, kw_only=True)
+class RecordedAllocator(ProcessMemory):
+    """The allocator of a recorded network."""
 
     network: RecordedNetwork
-    settings: AllocatorSettings
-    workspace_bytes: int = 0
-    outside_bytes: int = 0
-
-    @classmethod
-    def of(cls, network: RecordedNetwork, machine: TrainingMachine) -> RecordedAllocator:
-        """Return the allocator of a network with its own options, on a machine with its own figures."""
-        gpus = max(int(str(network.options.get(name) or 1)) for name in _SEVERAL_GPUS)
-        return cls(network, settings_of(network), machine.workspace_bytes, machine.bytes_outside_allocator(gpus))
 
     def allocate(
         self,
@@ -65,7 +44,7 @@ class RecordedAllocator:
         relief: WorkspaceRelief | None = None,
     ) -> TensorAddresses:
         """Run two iterations; `TensorAddresses.high_water` is the most that is reserved."""
-        offered = None if capacity is None else max(0, capacity - self.outside_bytes)
+        offered = self.offered(capacity)
         events = two_iterations(self.network.tape)
         repeated = Tape()
         repeated.events = events
@@ -77,10 +56,6 @@ class RecordedAllocator:
         return TensorAddresses(
             program, (-1,) * len(program.tensors), replay.peak_reserved_bytes, failure, {}, caching=self._facts(replay)
         )
-
-    def min_bytes(self, program: Program, counted: TensorFilter = is_any_tensor) -> int:
-        """What lives at once and lies outside of the allocator: it needs no less."""
-        return LiveSetCounter().min_bytes(program, counted) + self.outside_bytes
 
     def _facts(self, replay: AllocatorReplay) -> CachingFacts:
         workspaces = replay.peak_requested_bytes - self.network.tape.peak_bytes()
@@ -106,11 +81,6 @@ class RecordedAllocator:
         layer_of = {one.index: run.index + 1 for run in self.network.runs for one in run.operations}
         following = (one for one in self.network.tape.events[position:] if isinstance(one, TracedOperation))
         return next((layer_of[one.index] for one in following if one.index in layer_of), 0)
-
-
-def settings_of(network: RecordedNetwork) -> AllocatorSettings:
-    """Return the settings of PyTorch's allocator that a network's options name."""
-    return AllocatorSettings.parse(str(network.options.get("alloc_conf") or ""))
 
 
 def two_iterations(tape: Tape) -> list[Event]:

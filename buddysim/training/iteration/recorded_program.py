@@ -31,9 +31,16 @@ _PASSES: dict[str, Pass] = {
 }
 
 
-def recorded_program(network: RecordedNetwork, cost: CostModel, link: HostLinkConfig, host: HostRates) -> Program:
-    """Return the program of a recorded network, on a link and a host with these rates."""
-    return _ProgramOfRecord(network, cost, link, host).program()
+def recorded_program(
+    network: RecordedNetwork, cost: CostModel, link: HostLinkConfig, host: HostRates, time_factor: float = 1.0
+) -> Program:
+    """Return the program of a recorded network, on a link and a host with these rates.
+
+    Parameters
+    ----------
+    time_factor : of kernels; launches, copies and collectives take as long as ever
+    """
+    return _ProgramOfRecord(network, cost, link, host, time_factor).program()
 
 
 class _Draft:
@@ -47,8 +54,10 @@ class _Draft:
 
 
 class _ProgramOfRecord:
-    def __init__(self, network: RecordedNetwork, cost: CostModel, link: HostLinkConfig, host: HostRates) -> None:
-        self.network, self.cost = network, cost
+    def __init__(
+        self, network: RecordedNetwork, cost: CostModel, link: HostLinkConfig, host: HostRates, time_factor: float
+    ) -> None:
+        self.network, self.cost, self.time_factor = network, cost, time_factor
         self.link, self.host, self.tasks = link, host, RecordedTasks(network.tape)
         self.layer_of = {one.index: run.index + 1 for run in network.runs for one in run.operations}
         self.kinds = kinds_of_storages(network.tape)
@@ -111,7 +120,7 @@ class _ProgramOfRecord:
             self.tasks.add(operation, layer, last, spent, blocking=blocking, host_free=free)
             return
         self.tasks.computes(operation, len(self.steps))
-        spent = self.queue.launch(times * self.cost.launch_ps(work), times * self.cost.operation_ps(work))
+        spent = self.queue.launch(times * self.cost.launch_ps(work), times * self._kernel_ps(work))
         self._step(layer, _PASSES[operation.phase], spent)
 
     def _task_ps(self, operation: TracedOperation, work: OperationWork) -> int:
@@ -124,7 +133,11 @@ class _ProgramOfRecord:
             return copy_ps(copy.bytes, rate, link.latency_ps)
         if operation.collective is not None:
             return self.cost.collective_ps(operation.collective)
-        return self.cost.operation_ps(work)
+        return self._kernel_ps(work)
+
+    def _kernel_ps(self, work: OperationWork) -> int:
+        spent = self.cost.operation_ps(work)
+        return spent if self.time_factor == 1 else round(spent * self.time_factor)
 
     def _first_step(self, layer: int, operation: TracedOperation) -> None:
         """Make a step of no time where none is there to launch a task or to wait."""

@@ -38,7 +38,9 @@ def plan_text(plan: Plan, network: Network) -> str:
         return toml_text({**about, **layer_decisions.tables_of(plan, network)})
     assert isinstance(network, RecordedNetwork)
     tables = {} if plan.saving is None else recorded_rules.tables_of(plan.saving, network.blocks)
-    return toml_text({**about, "recorded": True, "unlimited": plan.unlimited, **tables})
+    numbers = {"memory_ratio": plan.memory_ratio, "time_factor": plan.time_factor}
+    scaled = {name: value for name, value in numbers.items() if value != 1}
+    return toml_text({**about, "recorded": True, "unlimited": plan.unlimited, **scaled, **tables})
 
 
 def read_plan(path: str | os.PathLike[str], network: Network, scheme: str) -> Plan:
@@ -71,6 +73,7 @@ def parse_plan(text: str, network: Network, scheme: str) -> Plan:
         if saving is not None and network.record_with is None:
             raise BuddysimError(f"recorded: {network.name} can't be recorded again: expected a model's configuration")
         plan = Plan(
-            scheme, {}, as_recorded=True, saving=saving, unlimited=fields.unlimited, allocator=LiveSetCounter()
+            scheme, {}, as_recorded=True, saving=saving, unlimited=fields.unlimited, allocator=LiveSetCounter(),
+            memory_ratio=fields.memory_ratio, time_factor=fields.time_factor,
         )  # fmt: skip
     return replace(plan, notes=(f"as {fields.scheme} decided",), nothing_to_do=fields.nothing_to_do)

@@ -80,6 +80,8 @@ class PlanFields(Schema):
     network: str | None = None
     nothing_to_do: str = ""
     unlimited: bool = False
+    memory_ratio: Annotated[float, Field(ge=0.01, le=100)] = 1.0
+    time_factor: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
     optimizer: OptimizerFields | None = None
     weights: WeightsFields | None = None
 
@@ -162,8 +164,6 @@ class DecisionFields(PlanFields):
     overlap: bool = True
     layerwise: bool = True
     allocator: one_of(("pool", "live-bytes", "groups", "groups-of-others")) = "pool"  # type: ignore[valid-type]
-    memory_ratio: Annotated[float, Field(ge=0.01, le=100)] = 1.0
-    time_factor: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
     segments: list[Segment] = Field(default_factory=list)
     in_place: list[Filled] | None = None
     layer: list[LayerPlanFields] = Field(default_factory=list)

@@ -1,5 +1,7 @@
 """Buddy Compression (Choukse et al.) as two numbers that scale a training, alone and below vDNN's policies.
 
+Alone, a recorded network runs as `eager` runs it, and one of layers as `baseline-p`.
+
 Nothing is simulated. Device memory holds more by the compression ratio of the network's trace, and every computation
 takes longer by the slowdown of the trace's replay against unlimited memory. Both numbers come from a saved result of
 that replay (``buddy_result``), or are options. A vDNN policy plans and offloads as on a GPU of the larger memory.
@@ -17,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.textfile import read_json
 from buddysim.training.iteration.plan import Plan, TrainingOptions
+from buddysim.training.iteration.process_memory import compressed_capacity, outside_bytes
 from buddysim.training.option import Option, values
 from buddysim.training.scheme_facts import SchemeFacts
-from buddysim.training.schemes import UNCHANGED, baseline, vdnn, vdnn_dyn
+from buddysim.training.schemes import UNCHANGED, baseline, eager, vdnn, vdnn_dyn
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -31,15 +34,20 @@ _SCALED: dict[str, tuple[ModuleType, str]] = {
     **{f"buddy-scaled-{name}": (vdnn, name) for name in vdnn.SUMMARY},
     **{f"buddy-scaled-{name}": (vdnn_dyn, name) for name in vdnn_dyn.SUMMARY},
 }
-SUMMARY = {name: f"{scaled} scaled by a compression ratio and a slowdown" for name, (_, scaled) in _SCALED.items()}
+_EAGER = (eager, "eager")
+SUMMARY = {
+    name: f"{'eager or baseline-p' if module is baseline else scaled} scaled by a compression ratio and a slowdown"
+    for name, (module, scaled) in _SCALED.items()
+}
 FAMILY = "buddy-scaled"
 ORDER = 600
 FACTS = SchemeFacts(
     source="Choukse et al., Buddy Compression, 2019",
-    moves="nothing: device memory holds more by a ratio",
-    costs="a slowdown of every computation",
-    applies="networks of layers",
-    check="`tests/training/schemes/test_buddy_scaled.py`",
+    moves="nothing: device memory holds more tensors of every kind by a ratio, given or a replay's; the CUDA context "
+    "stays as large",
+    costs="a slowdown of every kernel, given or a replay's",
+    applies="all networks: `eager` scaled, `baseline-p` on networks of layers, vDNN's policies",
+    check="`tests/training/schemes/test_buddy_scaled.py`; the ratios' own study is `plot buddy-transformers`",
 )
 ACCURACY = UNCHANGED
 #: Without a ratio, results would be those of the scheme that is scaled.
@@ -70,8 +78,10 @@ def plan(
 ) -> Plan:
     """The plan of the scaled scheme, on a GPU of the larger memory."""
     ratio, slowdown, source = _scaling(name, options.extra)
-    module, scaled = _SCALED[name]
-    memory_bytes = int((options.memory_bytes or machine.memory_bytes) * ratio)
+    module, scaled = _EAGER if network.recorded and _SCALED[name][0] is baseline else _SCALED[name]
+    memory_bytes = compressed_capacity(
+        options.memory_bytes or machine.memory_bytes, ratio, outside_bytes(network, machine)
+    )
     below: Plan = module.plan(network, batch, machine, cost, scaled, replace(options, memory_bytes=memory_bytes))
     text = (
         f"Device memory holds {ratio:.3g}x and computations take {100 * slowdown:.2g} % longer ({source}); one ratio "

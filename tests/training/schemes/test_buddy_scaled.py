@@ -9,8 +9,12 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
+from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes, simulate
+from buddysim.training.fitting.fit import fit
+from buddysim.training.networks.from_config import ConfigNetwork, network_from_config
 from buddysim.training.schemes.buddy_scaled import SUMMARY
+from tests.cli.test_train_config import CONFIG
 
 
 def saved(folder: Path, ratio: float, buddy_ps: int, ideal_ps: int) -> str:
@@ -33,6 +37,63 @@ def test_network_fits_with_a_larger_ratio() -> None:
     assert not simulate("vgg16", 128, "titan-xp", "baseline-p").counters["fits"]
     assert not simulate("vgg16", 128, "titan-xp", "buddy-scaled", buddy_ratio=1.0).counters["fits"]
     assert simulate("vgg16", 128, "titan-xp", "buddy-scaled", buddy_ratio=2.0).counters["fits"]
+
+
+@pytest.fixture(scope="module")
+def model() -> ConfigNetwork:
+    return network_from_config(CONFIG, sequence=64)
+
+
+CONTEXT = TrainingMachine.load("h100-sxm").bytes_outside_allocator()
+
+
+def test_recorded_network_runs_as_eager_in_a_larger_memory(model: ConfigNetwork, tmp_path: Path) -> None:
+    base, buddy, twice = (
+        simulate(model, 2, "h100-sxm", scheme, **extra).counters
+        for scheme, extra in (
+            ("eager", {}),
+            ("buddy-scaled", {"buddy_result": saved(tmp_path, 1.5, 500, 1)}),
+            ("buddy-scaled", {"buddy_ratio": 1.5, "buddy_slowdown": 999.0}),
+        )
+    )
+    context = base["memory.by_kind"]["context"]
+    larger = buddy["memory.capacity_bytes"] - context
+    assert larger == int(1.5 * (base["memory.capacity_bytes"] - context))
+    assert buddy["memory.peak_bytes"] == base["memory.peak_bytes"]
+    assert buddy["memory.by_kind"]["context"] == context > 0
+    # As slow as this, the GPU waits for a few launches at the beginning; base is as long as its launches.
+    assert twice["time_ms"] == pytest.approx(2 * buddy["time_ms"], rel=1e-3)
+    assert 0 < buddy["time_ms"] / 500 < base["time_ms"]
+
+
+def test_context_is_not_compressed(model: ConfigNetwork) -> None:
+    used = simulate(model, 2, "h100-sxm", "eager").counters
+    need = used["memory.peak_reserved_bytes"] + used["memory.by_kind"]["context"]
+    fits = {
+        size: simulate(model, 2, "h100-sxm", "buddy-scaled", memory_bytes=size, buddy_ratio=2.0).counters["fits"]
+        for size in (need // 2, need - used["memory.peak_reserved_bytes"] // 2)
+    }
+    assert list(fits.values()) == [False, True]
+
+
+def test_scaled_policies_of_a_recorded_network_that_move_nothing_are_eager_scaled(model: ConfigNetwork) -> None:
+    one, other = (
+        simulate(model, 2, "h100-sxm", scheme, buddy_ratio=1.5, buddy_slowdown=0.2).counters
+        for scheme in ("buddy-scaled", "buddy-scaled-vdnn-conv-p")
+    )
+    assert one["time_ms"] == other["time_ms"]
+    assert one["memory.capacity_bytes"] == other["memory.capacity_bytes"]
+
+
+def test_fit_has_it_among_single_schemes_where_a_ratio_is_given(model: ConfigNetwork) -> None:
+    without, given = (
+        fit(model, "h100-sxm", 60 * 10**6 + CONTEXT, batch=2, tries=0, **extra).search.singles
+        for extra in ({}, {"buddy_ratio": 2.0, "buddy_slowdown": 0.1})
+    )
+    assert "buddy-scaled" not in without
+    assert {*given} == {*without, "buddy-scaled"}
+    assert given["buddy-scaled"].used_bytes - CONTEXT == pytest.approx((given["eager"].used_bytes - CONTEXT) / 2, abs=1)
+    assert given["buddy-scaled"].time_ps > given["eager"].time_ps
 
 
 def test_vdnn_offloads_less_with_a_larger_ratio() -> None:
