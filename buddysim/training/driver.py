@@ -104,11 +104,12 @@ def simulate_plan(
         days = timed.time_ps / 86400e12
         raise BuddysimError(f"batch {batch}: an iteration takes {days:.0f} days: expected a smaller one")
     pinned, _ = host_pinned(placement.program)
+    capacity = capacity_bytes(plan, network, machine, options)
     if isinstance(network, RecordedNetwork) and plan.scheme == "eager" and placement.program is program:
         _EAGER.setdefault(network, {})[id(cost)] = _baseline_of(program, timed)
     return IterationOutcome(
         plan.scheme, recorded.in_place_only(plan.in_place), batch, machine, cost, options, plan, timed, placement,
-        capacity_bytes(plan, network, machine, options), failure, pinned, baseline(network, batch, machine, cost, options),
+        capacity, failure, pinned, baseline(network, batch, machine, cost, options),
         _reference_bytes(network, batch, cost, plan, link_rate(machine, options.link)),
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from buddysim.base.memory_pool import FitPolicy
 from buddysim.training.autograd.records import AllocationEvent, Event, FreeEvent, TracedOperation
@@ -24,7 +23,6 @@ from buddysim.training.iteration.process_memory import ProcessMemory
 from buddysim.training.iteration.program import Pass, Program
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
 from buddysim.training.networks.recorded.network import RecordedNetwork
-
 
 _SETUP = "allocation of weights, gradients and optimizer state"
 _PASSES: dict[str, Pass] = {"optimizer": "update"}
