@@ -74,6 +74,7 @@ class _IterationBuilder:
         self._backward()
         self._update()
         if self.plan.layerwise:
+            self.host_steps.add_fetches()
             self.stash_steps.add_prefetches(first_backward)
             self.builder.settle_lives()
         else:
@@ -162,7 +163,7 @@ class _IterationBuilder:
             temporary = self.network.temporary_bytes(layer.index, "forward")
             time_ps = self._launched_ps("forward", self._time_ps(layer, "forward"))
             step = self.builder.step(layer, pass_, time_ps, temporary)
-        self.host_steps.fetch(layer, step)
+        self.host_steps.reads_weights(layer, step)
         if layer.index == 1 and pass_ == "forward":
             self.host_steps.begin(step)
         for owner in reading:
@@ -205,7 +206,7 @@ class _IterationBuilder:
             passes = ("backward_filter", "backward_data") if gradients else ("backward_filter",)
             step = self._backward_step(layer, passes, "backward")
             self._reads(step, layer, reading)
-            self.host_steps.fetch(layer, step)
+            self.host_steps.reads_weights(layer, step)
             self.host_steps.gradient(layer, step)
             self._gradients(step, own, gradients)
             if self.network.recorded and layer.parameters:

@@ -1,7 +1,8 @@
 """What the host does for a network that isn't recorded anew: tasks next to the steps of its layers.
 
 Weight gradients are copied to the host behind a layer's backward step, the host updates the layer's weights, and these
-are copied to the GPU, or stay on the host and are fetched before each step that reads them.
+are copied to the GPU, or stay on the host and are fetched for each step that reads them: with the step of an earlier
+layer that has weights, or before it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import HostTask
 from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.plan import Plan
-from buddysim.training.iteration.program import CopyTiming, Stream
+from buddysim.training.iteration.program import CopyTiming, Pass, Stream
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder
 from buddysim.training.iteration.stash_steps import link_ps
 from buddysim.training.networks.graph import Layer
@@ -47,6 +48,7 @@ class HostSteps:
     gradients: dict[int, int] = field(default_factory=dict)
     _layers: dict[int, tuple[Layer, int]] = field(default_factory=dict)
     _updated: dict[int, int] = field(default_factory=dict)
+    _reading: dict[Pass, list[tuple[Layer, StepBuilder]]] = field(default_factory=dict)
 
     @cached_property
     def rates(self) -> HostRates:
@@ -73,21 +75,33 @@ class HostSteps:
         self.host_bytes += weight_bytes * (2 if rule.delayed else 1) + weight_bytes
         self.host_bytes += state if rule.device == "host" else 0
 
-    def fetch(self, layer: Layer, step: StepBuilder) -> None:
-        """Fetch a layer's weights for a step."""
+    def reads_weights(self, layer: Layer, step: StepBuilder) -> None:
+        """Note a step that reads a layer's weights."""
+        if self.has_weights and layer.index in self._layers:
+            self._reading.setdefault(step.pass_, []).append((layer, step))
+
+    def add_fetches(self) -> None:
+        """Fetch weights for the steps that read them, once all steps exist; none ahead of its pass."""
         weights = self.plan.host_weights
-        if not self.has_weights or layer.index not in self._layers:
-            return
-        assert weights is not None
+        for reading in self._reading.values():
+            assert weights is not None
+            for number, (layer, step) in enumerate(reading):
+                _, launching = reading[max(0, number - weights.ahead)]
+                self._fetch(layer, launching, step, on_drives=weights.device == "nvme")
+
+    def _fetch(self, layer: Layer, launching: StepBuilder, step: StepBuilder, *, on_drives: bool) -> None:
+        """Fetch a layer's weights for a step, from the start of an earlier one on."""
         size = self._layers[layer.index][1]
+        timing: CopyTiming = "before" if launching is step else "overlapped"
+        until = step.index if launching is step else step.index - 1
         after: tuple[int, ...] = ()
-        if weights.device == "nvme":
-            after = (self._host(step, layer, HostTask("nvme_read", size), (), "before"),)
-        task = self.builder.task(
-            step, "prefetch", layer.index, "before", size, size, link_ps(self.link, "prefetch", size), step.index,
-            after=after,
-        )  # fmt: skip
-        self.builder.passes(step, task, "weights")
+        if on_drives:
+            after = (self._host(launching, layer, HostTask("nvme_read", size), (), timing, until),)
+        duration = link_ps(self.link, "prefetch", size)
+        task = self.builder.task(launching, "prefetch", layer.index, timing, size, size, duration, until, after=after)
+        self.builder.use(launching, "w", layer, size, defines=True)
+        self.builder.use(step, "w", layer, size)
+        self.builder.copies(launching, "w", layer.index, task)
 
     def gradient(self, layer: Layer, step: StepBuilder) -> None:
         """Copy a layer's weight gradients behind a step, the first one that has them; then update, if one by one."""
@@ -138,8 +152,9 @@ class HostSteps:
         return updated
 
     def _host(
-        self, step: StepBuilder, layer: Layer, task: HostTask, after: tuple[int, ...], timing: CopyTiming = "after"
-    ) -> int:
-        duration, until = self.rates.task_ps(task), step.index if timing == "before" else _AT_END
+        self, step: StepBuilder, layer: Layer, task: HostTask, after: tuple[int, ...],
+        timing: CopyTiming = "after", until: int = _AT_END,
+    ) -> int:  # fmt: skip
+        duration = self.rates.task_ps(task)
         stream: Stream = "host" if task.kind == "update" else "nvme"
         return self.builder.task(step, stream, layer.index, timing, 0, 0, duration, until, after=after)

@@ -24,7 +24,8 @@ from buddysim.training.iteration.program import (
 from buddysim.training.networks.graph import Layer
 
 #: A data structure through all its lives: ``"y"``, ``"dy"``, ``"saved"``, ``"code"`` (of Y), ``"dw"`` (gradient of a
-#: recorded network's weights), ``"update"`` (temporaries of its update), and its layer.
+#: recorded network's weights), ``"update"`` (temporaries of its update), ``"w"`` (weights that are on the GPU for a
+#: while), and its layer.
 Structure = tuple[str, int]
 
 _in_order = itemgetter(0, 1)  # of uses: by step, that which defines first
@@ -36,6 +37,7 @@ _KINDS: dict[str, TensorKind] = {
     "code": "encoded_maps",
     "dw": "weight_gradients",
     "update": "temporaries",
+    "w": "weights",
 }
 
 

@@ -45,8 +45,9 @@ FACTS = SchemeFacts(
     moves="saved tensors from a least size on, but weights and those of the output",
     costs="copies that computations do not hide",
     applies="all networks; recomputed blocks: their inputs",
-    check="as save-on-cpu; ten timelines by hand (`tests/training/saving/test_two_blocks.py`); "
-    "`docs/validation/llm.md`",
+    check="as save-on-cpu; every move of `--offload-results` in PyTorch "
+    "(`tests/training/transformers/test_stored_offload_in_torch.py`); ten timelines by hand "
+    "(`tests/training/saving/test_two_blocks.py`); `docs/validation/llm.md`",
 )
 ACCURACY = UNCHANGED
 #: Blocks by which torchtitan fetches stored results ahead, by default.

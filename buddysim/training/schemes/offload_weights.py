@@ -2,8 +2,8 @@
 
 (Rajbhandari et al., SC 2021; FSDP2's ``CPUOffloadPolicy``.) A block's weights are fetched for the time of its passes;
 gradients go to the host, which updates the weights there. A model of a configuration is recorded so
-(`training.host.host_weights`). On other networks, each layer's weights are fetched before its forward and its backward
-step, between the computations. NVMe drives hold what doesn't fit into host memory.
+(`training.host.host_weights`). On other networks, a layer with weights counts as a block. NVMe drives hold what doesn't
+fit into host memory.
 """
 
 from __future__ import annotations

@@ -126,6 +126,36 @@ def test_described_networks_move_every_weight(name: str, scheme: str):
     assert spent == sorted(spent, reverse=True)
 
 
+@pytest.mark.parametrize("rate", [1, 20, 400])
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_described_networks_fetch_weights_ahead(ahead: int, rate: int):
+    """The forward pass on the clock: a layer's copy begins with the pass of the layer `ahead` before it."""
+    network, machine = Network.load("alexnet"), TrainingMachine.load("a100-80")
+    times = CostModel.load(machine, None, None, "fp32")
+    options = make_options(optimizer="adam", weights_ahead=ahead)
+    plan = schemes.REGISTRY.find("offload-weights").plan(network, 64, machine, times, "offload-weights", options)
+    link = HostLinkConfig(d2h_bandwidth=f"{rate} GB/s", h2d_bandwidth=f"{rate} GB/s", latency="0 ns")
+    program = build(network, 64, times, plan, link, "adam")
+    timed = schedule(program)
+    copies = {layer.index: network.layer_parameter_bytes(layer.index) * 1000 // rate for layer in network.layers}
+    clock, starts, fetched = 0, [], 0
+    for step in program.steps[: program.first_backward]:
+        if copies[step.layer]:
+            starts.append(clock)
+            fetched = max(fetched, starts[max(0, len(starts) - 1 - ahead)]) + copies[step.layer]
+            clock = max(clock, fetched)
+        clock += step.compute_ps
+    assert timed.step_end_ps[program.first_backward - 1] == pytest.approx(clock, abs=20)
+    held = [one for one in program.tensors if one.kind == "weights"]
+    assert sum(one.byte_count for one in held) == 2 * network.parameter_bytes()
+    at_once = max(
+        sum(one.byte_count for one in held if program.lives[one.number][0] <= step <= program.lives[one.number][1])
+        for step in range(len(program.steps))
+    )
+    sizes = [network.layer_parameter_bytes(one.index) for one in network.layers if one.parameters]
+    assert at_once == max(sum(sizes[number : number + 1 + ahead]) for number in range(len(sizes)))
+
+
 def test_a_shortage_of_host_memory_names_the_host() -> None:
     failure = FailedRequest("host", None, "resident", "weights", 3 * 2**30, 2**30, 2**30, 2 * 2**30)
     assert OutOfMemory(failure, None, 0).message == "weights exceeds pinned host memory by 2.00 GiB"
