@@ -13,7 +13,8 @@ from math import prod
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map_only
+
+from buddysim.capture.torch.call_tensors import tensors_in, with_tensors
 
 #: Operators that make a tensor of a given shape.
 _FACTORIES = frozenset(
@@ -47,7 +48,9 @@ class DoubledBatch:
         self._shapes: dict[Shape, Shape] = {}
         self._assumed: set[int] = set()
         self._real: dict[int, Shape] = {}
-        self._held: list[torch.Tensor] = []
+        self._made: dict[Any, Any] = {}
+        #: Operators without a shape function: their results grow where their inputs do.
+        self.by_extents: set[str] = set()
 
     def shape_of(self, number: int) -> Shape | None:
         """The shape at twice the batch; None for that at the batch itself."""
@@ -63,7 +66,7 @@ class DoubledBatch:
     def add_like(self, number: int, tensor: torch.Tensor, other: int) -> None:
         """Note another view of a storage whose other view is known."""
         shape, known = tuple(tensor.shape), self.tensors[other]
-        ratio = known.numel() // max(1, prod(self._real[id(known)]))
+        ratio = known.numel() // max(1, prod(self._real[other]))
         if ratio > 1 and 0 not in tensor.stride() and 0 not in known.stride():
             scaled = self._scaled(shape, ratio)
             self._hold(number, _meta(tensor, scaled), shape)
@@ -73,8 +76,8 @@ class DoubledBatch:
     ) -> tuple[Any, Any, Any] | None:
         """Run an operator at twice the batch; return its arguments and result there, None where nothing changes."""
         name = func.overloadpacket.__name__
-        results = [one for one in tree_leaves(result) if isinstance(one, torch.Tensor)]
-        numbers = [number_of(one) for one in _tensors((args, kwargs))]
+        results = list(tensors_in(result))
+        numbers = [number_of(one) for one in tensors_in((args, kwargs))]
         known = [number for number in numbers if number in self.tensors]
         listed = name in _LISTS and self._lists_samples(args[0], number_of)
         made = results and (name in _FACTORIES or name == "expand")
@@ -97,18 +100,33 @@ class DoubledBatch:
             args = ([*args[0], *args[0]], *args[1:])
         for unknown in self._attempts(known):
             doubled = self._arguments(args, kwargs, number_of, unknown)
-            for changed in self._changes(func, name, *doubled, results):
-                try:
-                    with torch.no_grad():
-                        made = func(*changed[0], **changed[1])
-                except Exception:  # shapes that don't fit each other: another attempt
-                    continue
-                if self._note(results, made, number_of):
+            for changed in self._changes(func, name, *doubled, results, (args, kwargs)):
+                made = self._shapes_of(func, *changed)
+                if made is not None and self._note(results, made, number_of):
                     for one in unknown:
                         self.tensors.pop(one, None)
                     return (*changed, made)
+        self.by_extents.add(name)
         self._note_by_extents(known, results, number_of)
         return None
+
+    def _shapes_of(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operator on tensors without memory, once for equal ones; None where shapes don't fit each other.
+
+        Some shape functions take the formats that a GPU's kernel takes: ``_grouped_mm`` in bfloat16 alone.
+        """
+        key = _signature((func, args, kwargs))
+        if key not in self._made:
+            self._made[key] = None
+            for change in (None, _in_bfloat16):
+                try:
+                    call = (args, kwargs) if change is None else with_tensors((args, kwargs), change)
+                    with torch.no_grad():
+                        self._made[key] = func(*call[0], **call[1])
+                    break
+                except Exception:  # an operator says so in its own way
+                    continue
+        return self._made[key]
 
     def _attempts(self, known: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """Inputs to take as they are, of those whose dependence on the batch is assumed: first none."""
@@ -124,16 +142,21 @@ class DoubledBatch:
             known = None if number in unknown else self.tensors.get(number)
             return _meta(tensor, tuple(tensor.shape)) if known is None else known
 
-        args, kwargs = tree_map_only(torch.Tensor, doubled, (args, kwargs))
+        args, kwargs = with_tensors((args, kwargs), doubled)
         kwargs = {name: value for name, value in kwargs.items() if name not in ("generator", "pin_memory")}
         if kwargs.get("device") is not None:
             kwargs["device"] = torch.device("meta")
         return args, kwargs
 
     def _changes(
-        self, func: Any, name: str, args: Any, kwargs: Any, results: Sequence[torch.Tensor]
+        self, func: Any, name: str, args: Any, kwargs: Any, results: Sequence[torch.Tensor], real: tuple[Any, Any]
     ) -> Iterator[tuple[Any, Any]]:
-        """Arguments with numbers doubled: as the kind of operator asks for, else as they are, then all of the batch."""
+        """Arguments with numbers doubled: as the kind of operator asks for, else as they are, then all of the batch.
+
+        Parameters
+        ----------
+        real : the arguments of the call itself
+        """
         if name in _VIEWS:
             size = self._viewed(args[0], tuple(results[0].shape))
             yield (args[0], size), {}
@@ -142,7 +165,7 @@ class DoubledBatch:
             yield (args[0], self._expanded(args[0], results[0])), {}
             return
         if name in ("slice", "split", "split_with_sizes", "unfold", "narrow"):
-            yield from self._parts(func, name, args, kwargs)
+            yield from self._parts(func, args, kwargs, next(tensors_in(real)))
         named = [one.name for one in func._schema.arguments]
         by_shape = tuple(self._by_shape(one) if name in _SIZES else one for name, one in zip(named, args, strict=False))
         if any(one is not two for one, two in zip(by_shape, args, strict=True)):
@@ -154,12 +177,11 @@ class DoubledBatch:
         yield tuple(2 * one if number in of_batch else one for number, one in enumerate(args)), kwargs
         yield tuple(self._all_doubled(one) for one in args), kwargs
 
-    def _parts(self, func: Any, name: str, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    def _parts(self, func: Any, args: Any, kwargs: Any, whole: torch.Tensor) -> Iterator[tuple[Any, Any]]:
         named = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | kwargs
         tensor = next(iter(named.values()))
         axis = named.get("dim", 0)
-        extent = tensor.shape[axis]
-        real = self._real.get(id(tensor), tuple(tensor.shape))[axis]
+        extent, real = tensor.shape[axis], whole.shape[axis]
         if extent == real:
             return
         ratio = extent // real
@@ -234,7 +256,7 @@ class DoubledBatch:
 
     def _note(self, results: Sequence[torch.Tensor], made: Any, number_of: Callable[[torch.Tensor], int]) -> bool:
         """Note results; False where their axes aren't those of the real ones."""
-        doubled = [one for one in tree_leaves(made) if isinstance(one, torch.Tensor)]
+        doubled = list(tensors_in(made))
         if len(doubled) < len(results) or any(
             one.dim() != two.dim() for one, two in zip(results, doubled, strict=False)
         ):
@@ -257,7 +279,7 @@ class DoubledBatch:
         growing = {
             real
             for number in known
-            for real, extent in zip(self._real[id(self.tensors[number])], self.tensors[number].shape, strict=True)
+            for real, extent in zip(self._real[number], self.tensors[number].shape, strict=True)
             if extent != real
         }
         for one in results:
@@ -268,15 +290,29 @@ class DoubledBatch:
                 self._hold(number_of(one), _meta(one, _doubled_at(tuple(one.shape), axis)), tuple(one.shape))
 
     def _hold(self, number: int, tensor: torch.Tensor, shape: Shape) -> None:
+        if number < 0:  # one that isn't recorded: sparse
+            return
         self.tensors[number] = tensor
-        self._real[id(tensor)] = shape
-        self._held.append(tensor)  # its identity is not given to another one
+        self._real[number] = shape
         self._shapes.pop(shape, None)
         self._shapes[shape] = tuple(tensor.shape)
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    return (one for one in tree_leaves(value) if isinstance(one, torch.Tensor))
+def _signature(value: Any) -> Any:
+    """What shape functions see of arguments: shapes, strides and formats of tensors, all else as it is."""
+    if isinstance(value, torch.Tensor):
+        return value.shape, value.stride(), value.dtype, value.device.type
+    if isinstance(value, list | tuple):
+        return tuple([_signature(one) for one in value])
+    if isinstance(value, dict):
+        return tuple([(key, _signature(one)) for key, one in value.items()])
+    return type(value), value
+
+
+def _in_bfloat16(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dtype != torch.float32:
+        return tensor
+    return torch.empty_like(tensor, dtype=torch.bfloat16)
 
 
 def _doubled_at(shape: Shape, axis: int) -> Shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,6 +72,9 @@ class Observer:
         self._roots: dict[int, torch.nn.Module] = {}
         self._optimizer: int | None = None
         self._optimizer_name = ""
+        self._optimizers: set[int] = set()
+        #: Whether an optimizer stepped for the first time in this iteration: it made its state.
+        self._makes_state = False
         #: Contents of named storages, and of written storages by their number.
         self._named: dict[str, StorageContents] = {}
         self._written: dict[int, StorageContents] = {}
@@ -118,7 +122,9 @@ class Observer:
 
     def _await(self) -> None:
         """Prepare the observation of the next iteration, if it is due."""
-        self._due = self.iteration < 2 if self.settings.graph_only else self.schedule.due(self.iteration)
+        of_graph = self.iteration < 2 or self._makes_state
+        self._due = of_graph if self.settings.graph_only else self.schedule.due(self.iteration)
+        self._makes_state = False
         if self._due and len(self._hooks) == 2:
             self._hooks += [
                 register_module_forward_pre_hook(self._before_module),
@@ -179,12 +185,12 @@ class Observer:
             self._dropout -= isinstance(module, torch.nn.modules.dropout._DropoutNd)
 
     def _enter(self) -> None:
-        named = {}
+        named, names = {}, self._weight_names()
         for root in self._roots.values():
             for name, buffer in root.named_buffers():
                 named[buffer.untyped_storage()._cdata] = ("buffer", f"buffer: {name}")
-            for name, parameter in root.named_parameters():
-                named[parameter.untyped_storage()._cdata] = ("weight", f"weight: {name}")
+            for parameter in root.parameters():
+                named[parameter.untyped_storage()._cdata] = ("weight", f"weight: {names[id(parameter)]}")
         recorder = Recorder(named, self._module, self._output, self._backward, self._batches.batch)
         recorder.weight_shapes = {tuple(one.shape) for root in self._roots.values() for one in root.parameters()}
         recorder.dropping = lambda: self._dropout > 0
@@ -198,7 +204,7 @@ class Observer:
 
     def _hold(self, recorder: Recorder) -> None:
         """Note what is there before the iteration: what no operator of it reads takes memory all the same."""
-        names = {id(one): name for root in self._roots.values() for name, one in root.named_parameters()}
+        names = self._weight_names()
         tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor) and _is_plain(one)]
         for tensor in tensors:
             if tensor.is_leaf and tensor.grad is not None and _is_plain(tensor.grad):
@@ -243,9 +249,10 @@ class Observer:
     def _before_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         if self._optimizer is None:
             self._optimizer, self._optimizer_name = id(optimizer), type(optimizer).__name__
-        if id(optimizer) != self._optimizer:
-            return
-        self._stepping = True
+        self._makes_state |= id(optimizer) not in self._optimizers
+        self._optimizers.add(id(optimizer))
+        if id(optimizer) == self._optimizer:
+            self._stepping = True
         if self._recorder is not None:
             self._recorder.optimizing = True
             self._copy_weights(self._recorder, optimizer)
@@ -253,23 +260,24 @@ class Observer:
     def _copy_weights(self, recorder: Recorder, optimizer: torch.optim.Optimizer) -> None:
         for name, parameter in self._parameters(optimizer):
             self._name(recorder, parameter, "weight", f"weight: {name}")
-            if parameter.grad is not None:
+            if parameter.grad is not None and parameter.grad.layout == torch.strided:
                 self._name(recorder, parameter.grad, "gradient", f"gradient: {name}")
-            for key, value in optimizer.state.get(parameter, {}).items():
-                if isinstance(value, torch.Tensor):
-                    self._name(recorder, value, "optimizer", f"optimizer: {name} {key}")
+            for key, value in _state_of(optimizer, parameter):
+                self._name(recorder, value, "optimizer", f"optimizer: {name} {key}")
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if id(optimizer) != self._optimizer:
+        first = id(optimizer) == self._optimizer
+        if self._recorder is not None:
+            if first and self._began_in_step:  # by a closure: no gradient existed before the step
+                self._copy_weights(self._recorder, optimizer)
+            for name, parameter in self._parameters(optimizer):
+                for key, value in _state_of(optimizer, parameter):  # created in the first step
+                    self._recorder.name(value.untyped_storage(), "optimizer", f"optimizer: {name} {key}")
+            self._recorder.optimizing = False
+        if not first:
             return
         self._stepping = False
         if self._recorder is not None:
-            if self._began_in_step:  # by a closure: no gradient existed before the step
-                self._copy_weights(self._recorder, optimizer)
-            for name, parameter in self._parameters(optimizer):
-                for key, value in optimizer.state.get(parameter, {}).items():
-                    if isinstance(value, torch.Tensor):  # created in the first step
-                        self._recorder.name(value.untyped_storage(), "optimizer", f"optimizer: {name} {key}")
             self._leave()
             rate = optimizer.param_groups[0].get("lr")
             self._keep(self.iteration, float(rate) if isinstance(rate, int | float) else None)
@@ -277,8 +285,19 @@ class Observer:
         self._write_progress(False)
         self._await()
 
+    def _weight_names(self) -> dict[int, str]:
+        """The name of each weight by its identity; of those of several models with one name each has its own."""
+        names: dict[int, str] = {}
+        count: Counter[str] = Counter()
+        for root in self._roots.values():
+            for name, weight in root.named_parameters():
+                if id(weight) not in names:
+                    count[name] += 1
+                    names[id(weight)] = name if count[name] == 1 else f"{name} #{count[name]}"
+        return names
+
     def _parameters(self, optimizer: torch.optim.Optimizer) -> list[tuple[str, torch.Tensor]]:
-        names = {id(p): name for root in self._roots.values() for name, p in root.named_parameters()}
+        names = self._weight_names()
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         return [(names.get(id(p), f"parameter {number}"), p) for number, p in enumerate(parameters)]
 
@@ -319,13 +338,20 @@ class Observer:
         # The first iteration also creates the optimizer's state: a later one is more typical.
         if not self._has_graph:
             self.spool.keep_graph(recorder.graph(iteration, {"optimizer": self._optimizer_name}))
-            self._has_graph = iteration > 0
+            self._has_graph = iteration > 0 and not self._makes_state
         if self._maps is not None:
             self._maps.end(iteration, recorder.loss, learning_rate)
         self._named, self._written = {}, {}
 
     def _write_progress(self, finished: bool) -> None:
         self.spool.write_progress(Progress(self.iteration, finished, self.problem))
+
+
+def _state_of(optimizer: torch.optim.Optimizer, parameter: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors of an optimizer's state of a parameter, by their keys."""
+    for key, value in optimizer.state.get(parameter, {}).items():
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            yield str(key), value
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

@@ -18,10 +18,10 @@ import numpy.typing as npt
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from buddysim.base.errors import BuddysimError
+from buddysim.capture.torch.call_tensors import tensors_in
 from buddysim.capture.torch.doubled_batch import DoubledBatch
 from buddysim.formats.operator_graph import OperandTensor, Operator, OperatorGraph, SavedOperand, Storage
 
@@ -127,19 +127,23 @@ class Recorder(TorchDispatchMode):
             self.on_backward(self)
         self._note_freed()
         number = len(self.operators)
-        inputs = [self._tensor(t, phase, None) for t in _tensors((args, kwargs))]
+        numbers = {id(t): self._tensor(t, phase, None) for t in _tensors((args, kwargs))}
+        inputs = list(numbers.values())
         if func is torch.ops.aten.ones_like.default and phase == "forward" and args[0].numel() == 1:
             self.loss = _number(args[0])  # the start of autograd's backward pass
         result = func(*args, **kwargs)
         changed = list(_changed(func, args, kwargs))
-        outputs = list(dict.fromkeys(self._tensor(t, phase, number) for t in (*_tensors(result), *changed)))
+        numbers |= {id(t): self._tensor(t, phase, number) for t in (*_tensors(result), *changed)}
+        outputs = list(dict.fromkeys(numbers[id(t)] for t in (*_tensors(result), *changed)))
         kind = self._kind(func, inputs, outputs, bool(changed))
         if changed and func.overloadpacket.__name__ in _OVERWRITES:
             inputs = [t for t in inputs if t not in outputs]
         if not inputs and not outputs:  # marks of the profiler
             return result
         module, forward = self._origin(phase, number)
-        doubled = self._run_doubled(func, args, kwargs, result, phase)
+        doubled = None
+        if self.doubled is not None:
+            doubled = self.doubled.run(func, args, kwargs, result, lambda one: numbers.get(id(one), -1))
         flops = _flops(func, args, kwargs, result) if kind == "compute" else 0
         self.operators.append(
             {
@@ -238,12 +242,6 @@ class Recorder(TorchDispatchMode):
     def _is_input(self, tensor: int) -> bool:
         return self.storages[self._lies_in[tensor]]["role"] in ("input", "held")
 
-    def _run_doubled(self, func: Any, args: Any, kwargs: Any, result: Any, phase: str) -> tuple[Any, Any, Any] | None:
-        """Run an operator at twice the batch too."""
-        if self.doubled is None:
-            return None
-        return self.doubled.run(func, args, kwargs, result, lambda one: self._tensor(one, phase, None))
-
     def _double_storages(self) -> None:
         """Set each storage's bytes at twice the batch: as those of its largest view grow.
 
@@ -284,7 +282,8 @@ class Recorder(TorchDispatchMode):
     def _note_freed(self) -> None:
         """Record the storages that were freed during the previous operator."""
         last = len(self.operators) - 1
-        for number in [number for number, reference in self._living.items() if reference.expired()]:
+        expired = torch.UntypedStorage._expired
+        for number in [number for number, reference in self._living.items() if expired(reference.cdata)]:
             del self._living[number]
             self.storages[number]["free_operator"] = max(last, self.storages[number]["alloc_operator"] or 0)
 
@@ -384,9 +383,7 @@ class _Packed:
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    for leaf in tree_leaves(value):
-        if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided and not leaf.is_meta:
-            yield leaf
+    return (one for one in tensors_in(value) if one.layout == torch.strided and not one.is_meta)
 
 
 def _changed(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:

@@ -27,7 +27,7 @@ def run(func: Any, *args: Any) -> tuple[DoubledBatch, list[int]]:
         if isinstance(one, torch.Tensor):
             doubled.add_input(number_of(one), one)
     result = func(*args)
-    assert doubled.run(func, args, {}, result, number_of) is not None
+    doubled.run(func, args, {}, result, number_of)
     return doubled, [number_of(one) for one in (result if isinstance(result, tuple) else (result,)) if one is not None]
 
 
@@ -44,3 +44,22 @@ def test_a_result_keeps_the_format_that_the_operator_returns() -> None:
     backward = torch.ops.aten.native_group_norm_backward.default
     doubled, (first, *_) = run(backward, image, image, sums, sums, torch.ones(32), *settings)
     assert doubled.tensors[first].dtype == torch.bfloat16
+
+
+def test_products_of_groups_in_single_precision() -> None:
+    """PyTorch's shape function takes half precision alone; a weight's gradient has a product for each group."""
+    ends = torch.tensor([2, 4, 8], dtype=torch.int32)
+    grouped = torch.ops.aten._grouped_mm.default
+    doubled, results = run(grouped, torch.ones(16, BATCH), torch.ones(BATCH, 24), ends)
+    assert [doubled.shape_of(number) for number in results] == [None]  # (3, 16, 24)
+    assert not doubled.by_extents
+    doubled, results = run(grouped, torch.ones(BATCH, 16), torch.ones(3, 16, 24), ends)
+    assert [(doubled.shape_of(number), doubled.tensors[number].dtype) for number in results] == [
+        ((16, 24), torch.float32)
+    ]
+
+
+def test_an_operator_without_a_shape_function_grows_with_its_inputs() -> None:
+    doubled, results = run(torch.ops.aten.nonzero.default, torch.ones(BATCH, 3))
+    assert [doubled.shape_of(number) for number in results] == [(2 * 3 * BATCH, 2)]
+    assert doubled.by_extents == {"nonzero"}

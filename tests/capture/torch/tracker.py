@@ -2,7 +2,7 @@
 
 It shares nothing with the capture. Each storage counts once, rounded to 512 B, from its first appearance as an
 operator's operand to its end; the noise of dropout counts a byte an element, as on a GPU. An iteration reaches from the
-end of an optimizer's step to the end of its next one; the first begins with the script.
+end of a step of the first optimizer to the end of its next one; the first begins with the script.
 """
 
 import json
@@ -24,7 +24,8 @@ class Tracker(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.live: dict[int, tuple[StorageWeakRef, int]] = {}
-        self.peak, self.iterations, self.saved = 0, [], []
+        self.bytes, self.peak, self.iterations, self.saved = 0, 0, [], []
+        self.first, self.state = None, {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self._drop_ended()
@@ -33,14 +34,16 @@ class Tracker(TorchDispatchMode):
         self._note(result)
         if func.overloadpacket.__name__ == "bernoulli_":
             storage = result.untyped_storage()
-            reference, _ = self.live[storage._cdata]
+            reference, size = self.live[storage._cdata]
             self.live[storage._cdata] = reference, rounded(result.numel())
-        self.peak = max(self.peak, sum(size for _, size in self.live.values()))
+            self.bytes += rounded(result.numel()) - size
+        self.peak = max(self.peak, self.bytes)
         return result
 
     def _drop_ended(self) -> None:
-        for key in [key for key, (reference, _) in self.live.items() if reference.expired()]:
-            del self.live[key]
+        ended = torch.UntypedStorage._expired
+        for key in [key for key, (reference, _) in self.live.items() if ended(reference.cdata)]:
+            self.bytes -= self.live.pop(key)[1]
 
     def _note(self, *values) -> None:
         for one in tree_leaves(values):
@@ -48,20 +51,27 @@ class Tracker(TorchDispatchMode):
                 storage = one.untyped_storage()
                 if storage._cdata not in self.live and storage.nbytes():
                     self.live[storage._cdata] = StorageWeakRef(storage), rounded(storage.nbytes())
+                    self.bytes += rounded(storage.nbytes())
 
     def pack(self, tensor):
         self.saved.append([list(tensor.shape), str(tensor.dtype)[6:]])
         return Held(tensor)
 
     def step(self, optimizer, args, kwargs) -> None:
-        weights = {id(one): one for group in optimizer.param_groups for one in group["params"]}
+        self.first = self.first or optimizer
+        self.state[id(optimizer)] = optimizer
+        if optimizer is not self.first:
+            return
+        groups = [group for one in self.state.values() for group in one.param_groups]
+        weights = {id(one): one for group in groups for one in group["params"]}
         self.iterations.append(
             {
                 "peak": self.peak,
                 "weights": sum(one.untyped_storage().nbytes() for one in weights.values()),
                 "state": sum(
                     value.untyped_storage().nbytes()
-                    for state in optimizer.state.values()
+                    for one in self.state.values()
+                    for state in one.state.values()
                     for value in state.values()
                     if isinstance(value, torch.Tensor)
                 ),
@@ -69,7 +79,7 @@ class Tracker(TorchDispatchMode):
             }
         )
         self._drop_ended()
-        self.peak, self.saved = sum(size for _, size in self.live.values()), []
+        self.peak, self.saved = self.bytes, []
 
 
 class Held:

@@ -21,7 +21,7 @@ class Towers(nn.Module):
         super().__init__()
         self.patches = nn.Conv2d(3, 64, 8, 8)
         self.first = nn.Parameter(torch.zeros(1, 1, 64))
-        self.places = nn.Parameter(torch.randn(1, 17, 64) * 0.02)
+        self.positions = nn.Parameter(torch.randn(1, 17, 64) * 0.02)
         self.words = nn.Embedding(500, 64, padding_idx=0)
         self.image, self.text = encoder(), encoder()
         self.of_image, self.of_text = nn.Linear(64, 48, bias=False), nn.Linear(64, 48, bias=False)
@@ -29,7 +29,7 @@ class Towers(nn.Module):
 
     def forward(self, images, words):
         x = self.patches(images).flatten(2).transpose(1, 2)
-        x = torch.cat([self.first.expand(len(x), -1, -1), x], 1) + self.places
+        x = torch.cat([self.first.expand(len(x), -1, -1), x], 1) + self.positions
         x = self.of_image(self.image(x)[:, 0])
         padding = words == 0
         y = self.text(self.words(words), src_key_padding_mask=padding)
