@@ -8,6 +8,7 @@ import platform
 import resource
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -70,17 +71,22 @@ class SchemeResult:
 
 def software() -> dict[str, Any]:
     """Return the versions behind a result and the checksums of loaded plug-ins, for its provenance."""
-    try:
-        buddysim_version = version("buddysim")
-    except PackageNotFoundError:
-        buddysim_version = "not installed"
     versions: dict[str, Any] = {
-        "buddysim": buddysim_version,
+        "buddysim": _own_version(),
         "python": platform.python_version(),
         "numpy": sys.modules["numpy"].__version__,
     }
     plugins = checksums()
     return {**versions, "plugins": plugins} if plugins else versions
+
+
+@cache
+def _own_version() -> str:
+    """Return the version of this package, for which its distribution's files are read."""
+    try:
+        return version("buddysim")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def file_name(path: object) -> str:

@@ -21,7 +21,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -275,9 +275,13 @@ class _replaying:
         trace = self.trace.__enter__()
         targets, machine = self.case.make_targets(trace), self.case.make_machine()
 
+        @cache
+        def changed_machine(changed: tuple[tuple[str, Any], ...]) -> Machine:
+            key = dict(changed).get("better")
+            return better_machine(machine, key) if key else machine.with_overrides(dict(changed))
+
         def run(scheme: str, changed: dict[str, Any]) -> Counters:
-            key = changed.get("better")
-            used = better_machine(machine, key) if key else machine.with_overrides(changed) if changed else machine
+            used = changed_machine(tuple(changed.items())) if changed else machine
             result = buddysim.simulate(trace, used, scheme, targets, **self.case.options)
             return {**result.counters, "per_kernel": [row["time_ps"] for row in result.per_kernel]}
 

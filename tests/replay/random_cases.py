@@ -7,9 +7,11 @@ fails can be cut down by hand.
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,16 @@ Block = tuple[int, list[Warp]]
 
 MIB = 1 << 20
 RATIOS = [*TARGET, "16x", "16x"]
+
+
+@lru_cache(maxsize=4)
+def _machine(changed: str) -> Machine:
+    return _base().with_overrides(json.loads(changed))
+
+
+@cache
+def _base() -> Machine:
+    return Machine.load("p100-nvlink2")
 
 
 @dataclass
@@ -55,7 +67,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
 
     def make_machine(self) -> Machine:
-        return Machine.load("p100-nvlink2").with_overrides(self.machine)
+        return _machine(json.dumps(self.machine))
 
     def make_targets(self, trace: bt.Trace) -> Targets:
         return Targets(trace, {index: TARGET[name] for index, name in self.targets.items()})

@@ -29,7 +29,8 @@ from tests.sweep.conftest import stable
 
 ROOT = Path(__file__).parents[2]
 LUD = str(ROOT / "traces" / "lud256.bin")
-_POINTS = 8
+#: Of a sweep that a signal ends, and of one whose scheduler is killed.
+_FEW, _MANY = 4, 32
 _LONGEST_S = 300.0
 #: Every line that a disturbed sweep may write on standard error.
 _LINE = re.compile(
@@ -70,7 +71,7 @@ class Disturbances:
             worker = self._start_dask("worker", address, "--nthreads", "1", "--no-nanny", "--preload",
                                       "buddysim.sweep.worker", "--local-directory", str(files))  # fmt: skip
             before = len(Store.at(self.store).all_keys())
-            command = self._start(4 * _POINTS, "--scheduler", address)
+            command = self._start(_MANY, "--scheduler", address)
             if self.chance.random() < 0.8:  # else while it connects, or before a worker is there
                 _wait_for(lambda: len(Store.at(self.store).all_keys()) > before or command.poll() is not None)
             time.sleep(self.chance.uniform(0, 1.5))
@@ -84,7 +85,7 @@ class Disturbances:
 
     def interrupt(self, longest_s: float) -> None:
         """Send a signal at a random time from the command's first line to its end: Ctrl-C to all processes."""
-        command = self._start(_POINTS, "--workers", "2")
+        command = self._start(_FEW, "--workers", "2")
         _wait_for(lambda: _handles(command.pid, signal.SIGTERM) or command.poll() is not None)
         time.sleep(self.chance.uniform(0, longest_s))
         number = self.chance.choice([signal.SIGINT] * 4 + [signal.SIGTERM])
@@ -94,7 +95,7 @@ class Disturbances:
 
     def undisturbed_s(self) -> float:
         """Return how long a sweep takes from its first line to its end."""
-        command = self._start(_POINTS, "--workers", "2")
+        command = self._start(_FEW, "--workers", "2")
         _wait_for(lambda: _handles(command.pid, signal.SIGTERM))
         began = time.monotonic()
         self._check("undisturbed", command, {0})
