@@ -330,9 +330,7 @@ def command(store: Path, points: int, *more: str) -> list[str]:
 
 @needs_dask
 @pytest.mark.slow
-def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     started = subprocess.Popen(
         command(tmp_path / "s", 150, "--workers", "2"), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
