@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
-from buddysim.training.cost.operators.host import LaunchQueue
+from buddysim.training.cost.operators.host import ENTRIES, ONE_ENTRY, LaunchQueue
 from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step, copy_ps
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
 from buddysim.training.iteration.recorded_tasks import RecordedTasks
@@ -112,6 +112,8 @@ class _ProgramOfRecord:
         work, times = work_of(operation, self.network.tape.compiled), operation.times
         if operation.stream != "compute" or operation.copy is not None or operation.collective is not None:
             self._first_step(layer, operation)
+            if operation.stream == "offload":
+                self.queue.record_event()
             if operation.copy is not None and operation.copy.blocking:
                 self.queue.wait()
             last = len(self.steps) - 1
@@ -120,7 +122,11 @@ class _ProgramOfRecord:
             self.tasks.add(operation, layer, last, spent, blocking=blocking, host_free=free)
             return
         self.tasks.computes(operation, len(self.steps))
-        spent = self.queue.launch(times * self.cost.launch_ps(work), times * self._kernel_ps(work))
+        spent = self.queue.launch(
+            times * self.cost.launch_ps(work),
+            times * self._kernel_ps(work),
+            times * ENTRIES.get(operation.name, ONE_ENTRY),
+        )
         self._step(layer, _PASSES[operation.phase], spent)
 
     def _task_ps(self, operation: TracedOperation, work: OperationWork) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.training.cost.operators.host import MAX_LAUNCHES, PS_PER_US, HostConstants, LaunchQueue, host_ps
+from buddysim.training.cost.operators.host import MAX_ENTRIES, ONE_ENTRY, PS_PER_US, HostConstants, LaunchQueue, host_ps
 from buddysim.training.networks.recorded.work import OperationWork
 
 US = PS_PER_US
@@ -37,9 +37,20 @@ def test_each_launcher_has_its_own_time() -> None:
 def test_a_stream_holds_so_many_launches_and_the_host_waits_for_the_oldest() -> None:
     """Kernels of 100 us, launched in 10 us each: the host is as many kernels ahead as the stream holds."""
     queue = LaunchQueue(CONSTANTS)
-    for _ in range(MAX_LAUNCHES):
+    for _ in range(MAX_ENTRIES):
         queue.launch(10 * US, 100 * US)
-    assert queue.host_ps == MAX_LAUNCHES * 10 * US
-    for _ in range(MAX_LAUNCHES):
+    assert queue.host_ps == MAX_ENTRIES * 10 * US
+    for _ in range(MAX_ENTRIES):
         queue.launch(10 * US, 100 * US)
-    assert queue.gpu_ps - queue.host_ps == MAX_LAUNCHES * 100 * US - 10 * US
+    assert queue.gpu_ps - queue.host_ps == MAX_ENTRIES * 100 * US - 10 * US
+
+
+def test_kernels_and_events_of_an_operator_take_entries_too() -> None:
+    """Operators of two entries, or with an event behind each, fill the stream with half as many."""
+    two, events = LaunchQueue(CONSTANTS), LaunchQueue(CONSTANTS)
+    for _ in range(MAX_ENTRIES):
+        two.launch(10 * US, 100 * US, 2 * ONE_ENTRY)
+        events.launch(10 * US, 100 * US)
+        events.record_event()
+    for queue in (two, events):
+        assert queue.gpu_ps - queue.host_ps == MAX_ENTRIES // 2 * 100 * US - 10 * US
