@@ -17,7 +17,6 @@ from matplotlib.patches import Patch
 from buddysim.base.output import write_with
 from buddysim.plotting.memory_kinds import COLOURS, label_of
 from buddysim.plotting.notebook_figure import NotebookFigure
-from buddysim.training.iteration.program import TENSOR_KINDS
 from buddysim.training.iteration.timeline import (
     ALWAYS_SHOWN,
     COMPUTE,
@@ -140,12 +139,13 @@ def _boxes(bars: list[tuple[float, float, int]], colour: str) -> PolyCollection:
 def draw_memory(axes: Axes, outcome: IterationOutcome) -> None:
     """Bytes by kind over time, stacked, and the GPU's memory as a line."""
     times, held = outcome.memory_over_time()
-    base = np.zeros(len(held))
+    edges_ms = np.array(times) / PS_PER_MS
+    base = np.zeros(len(times) - 1)
     handles: list[Patch | Line2D] = []
-    for column, kind in enumerate(TENSOR_KINDS):
-        top = base + held[:, column] / 2**30
-        if held[:, column].any():
-            axes.stairs(top, times / PS_PER_MS, baseline=base, fill=True, color=COLOURS[kind], linewidth=0)
+    for kind, amounts in held.items():
+        top = base + np.array(amounts) / 2**30
+        if any(amounts):
+            axes.stairs(top, edges_ms, baseline=base, fill=True, color=COLOURS[kind], linewidth=0)
             handles.append(Patch(color=COLOURS[kind], label=label_of(kind, outcome.network.recorded)))
         base = top
     if outcome.capacity is not None and outcome.capacity / 2**30 < 1.6 * base.max():

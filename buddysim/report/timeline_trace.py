@@ -14,7 +14,6 @@ from typing import Any
 
 from buddysim.base.output import write_text
 from buddysim.plotting.memory_kinds import COUNTER, PEAK, label_of
-from buddysim.training.iteration.program import TENSOR_KINDS
 from buddysim.training.iteration.timeline import ALWAYS_SHOWN, COMPUTE, STREAMS
 from buddysim.training.outcome import IterationOutcome
 
@@ -93,15 +92,14 @@ def _process(pid: int, scheme: str, outcome: IterationOutcome) -> Iterator[dict[
 def _memory(pid: int, outcome: IterationOutcome) -> Iterator[dict[str, Any]]:
     """What is allocated in each step, by the kinds that occur, and a mark at the peak."""
     times, held = outcome.memory_over_time()
-    names = [label_of(kind, outcome.network.recorded) for kind in TENSOR_KINDS]
-    shown = [column for column in range(len(names)) if held[:, column].any()]
-    for step, row in enumerate(held):
+    shown = {label_of(kind, outcome.network.recorded): amounts for kind, amounts in held.items() if any(amounts)}
+    for step, start_ps in enumerate(times[:-1]):
         yield {
             "ph": "C",
             "name": COUNTER,
             "pid": pid,
-            "ts": int(times[step]) / PS_PER_US,
-            "args": {names[column]: int(row[column]) for column in shown},
+            "ts": start_ps / PS_PER_US,
+            "args": {name: amounts[step] for name, amounts in shown.items()},
         }
     peak = outcome.peak_memory
     yield {

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.memory_usage import FailedRequest, MemoryOverTime, TensorAddresses, Usage
 from buddysim.training.iteration.plan import Plan, TrainingOptions
@@ -211,7 +209,7 @@ class IterationOutcome:
         counted = [step.index for step in self.program.steps if part is None or step.part == part]
         layers = self.network.layers
         return LayerScope(
-            time_ps=sum(int(self.schedule.step_ps[index]) for index in counted),
+            time_ps=sum(self.schedule.step_ps[index] for index in counted),
             compute_ps=sum(self.program.steps[index].compute_ps for index in counted),
             stall_ps=sum(stall.ps for stall in self.schedule.stalls if part in (None, layers[stall.layer].part)),
             usage=memory_usage.usage(self.program, self.schedule.step_ps, part, self.placement.groups),
@@ -242,10 +240,11 @@ class IterationOutcome:
             "context": caching.outside_bytes if caching else 0,
         }
 
-    def memory_over_time(self, part: str | None = None) -> tuple[MemoryOverTime, MemoryOverTime]:
+    def memory_over_time(self, part: str | None = None) -> tuple[list[int], MemoryOverTime]:
         """Start of each step (and end of the last one), in ps, and the bytes allocated in each step by kind."""
-        times = np.array([*self.schedule.step_start_ps, self.time_ps], dtype=np.int64)
-        return times, memory_usage.levels(self.program, part, self.placement.groups)
+        return [*self.schedule.step_start_ps, self.time_ps], memory_usage.levels(
+            self.program, part, self.placement.groups
+        )
 
     def stall_ps_by_cause(self) -> dict[str, int]:
         """Time that the compute stream stood still, by cause."""
@@ -256,7 +255,7 @@ class IterationOutcome:
 
     def per_layer(self) -> Iterator[LayerOutcome]:
         """One row for each layer."""
-        held = memory_usage.levels(self.program, None, self.placement.groups).sum(axis=1)
+        held = memory_usage.totals(memory_usage.levels(self.program, None, self.placement.groups))
         every_step = _by_layer(self.program.steps)
         every_task = _by_layer(self.program.tasks)
         every_stall = _by_layer(self.schedule.stalls)
@@ -284,8 +283,8 @@ class IterationOutcome:
                 offload_bytes=sum(task.byte_count for task in tasks if task.stream == "offload"),
                 prefetch_bytes=sum(task.byte_count for task in tasks if task.stream == "prefetch"),
                 workspace_bytes=max((step.workspace_bytes for step in steps), default=0),
-                forward_memory_bytes=int(held[first["forward"]]) if "forward" in first else 0,
-                backward_memory_bytes=int(held[first["backward"]]) if "backward" in first else 0,
+                forward_memory_bytes=held[first["forward"]] if "forward" in first else 0,
+                backward_memory_bytes=held[first["backward"]] if "backward" in first else 0,
                 reuse_distance_ps=self._reuse_distance(first),
                 algorithms={name: algorithm.name for name, algorithm in algorithms.items()},
             )

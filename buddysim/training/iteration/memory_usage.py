@@ -6,18 +6,17 @@ allocator that reserves groups of tensors for the whole iteration holds these gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from itertools import accumulate
 
 from buddysim.base.memory_pool import PoolExhausted
 from buddysim.training.iteration.program import TENSOR_KINDS, Program, ProgramTensor, Step, TensorKind
 
 UNLIMITED = 1 << 62  # bytes
 
-MemoryOverTime = npt.NDArray[np.int64]
+#: Bytes allocated during each step, by kind of tensor.
+MemoryOverTime = dict[TensorKind, list[int]]
 #: Returns a smaller workspace for a step whose workspace does not fit: bytes (0 for none), or None for no smaller one.
 WorkspaceFallback = Callable[[Step, PoolExhausted], int | None]
 #: Gives the fallback of one attempt to allocate an iteration.
@@ -135,24 +134,20 @@ class Usage:
 def levels(
     program: Program, part: str | None = None, groups: tuple[ProgramTensor, ...] | None = None
 ) -> MemoryOverTime:
-    """Bytes allocated during each step, by kind: an array of steps x `TENSOR_KINDS`.
+    """Bytes allocated during each step, by kind: every one of `TENSOR_KINDS`.
 
     Parameters
     ----------
     part : counts only tensors of layers of this part of the network
     groups : `TensorAddresses.groups`
     """
-    column = {kind: number for number, kind in enumerate(TENSOR_KINDS)}
-    steps: list[int] = []
-    columns: list[int] = []
-    sizes: list[int] = []
+    step_count = len(program.steps)
+    change = {kind: [0] * (step_count + 1) for kind in TENSOR_KINDS}
 
     def count(step: int, tensors: Iterable[ProgramTensor], sign: int) -> None:
         for tensor in tensors:
             if part is None or tensor.part == part:
-                steps.append(step)
-                columns.append(column[tensor.kind])
-                sizes.append(sign * tensor.byte_count)
+                change[tensor.kind][step] += sign * tensor.byte_count
 
     count(0, [program.tensors[index] for index in program.resident] if groups is None else groups, 1)
     for step in program.steps if groups is None else ():
@@ -160,13 +155,16 @@ def levels(
             count(step.index, [program.tensors[index] for index in step.allocate], 1)
         if step.release:
             count(step.index + 1, [program.tensors[index] for index in step.release], -1)
-    change = np.zeros((len(program.steps) + 1, len(TENSOR_KINDS)), dtype=np.int64)
-    np.add.at(change, (np.array(steps, np.int64), np.array(columns, np.int64)), np.array(sizes, np.int64))
-    return change.cumsum(axis=0)[:-1]
+    return {kind: list(accumulate(changes[:step_count])) for kind, changes in change.items()}
+
+
+def totals(held: MemoryOverTime) -> list[int]:
+    """Bytes during each step, of all kinds."""
+    return [sum(amounts) for amounts in zip(*held.values(), strict=True)]
 
 
 def usage(
-    program: Program, step_ps: MemoryOverTime, part: str | None = None, groups: tuple[ProgramTensor, ...] | None = None
+    program: Program, step_ps: Sequence[int], part: str | None = None, groups: tuple[ProgramTensor, ...] | None = None
 ) -> Usage:
     """Peak and averages over the steps of the whole network, or of one part of it.
 
@@ -178,27 +176,27 @@ def usage(
     """
     held = levels(program, part, groups)
     counted = _counted(program, part)
-    if not counted.size:
+    if not counted:
         return Usage(0, 0, 0, 0, dict.fromkeys(TENSOR_KINDS, 0))
-    totals = held.sum(axis=1)[counted]
-    peak = int(counted[int(totals.argmax())])
-    time = [int(step_ps[step]) for step in counted]
-    weighted = sum(int(total) * ps for total, ps in zip(totals, time, strict=True))  # exceeds 64 bits
+    in_step = totals(held)
+    peak = max(counted, key=lambda step: (in_step[step], -step))
+    weighted = sum(in_step[step] * step_ps[step] for step in counted)
     return Usage(
-        peak_bytes=int(totals.max()),
-        time_mean_bytes=weighted // max(sum(time), 1),
-        mean_over_steps_bytes=int(totals.sum()) // len(counted),
+        peak_bytes=in_step[peak],
+        time_mean_bytes=weighted // max(sum(step_ps[step] for step in counted), 1),
+        mean_over_steps_bytes=sum(in_step[step] for step in counted) // len(counted),
         peak_step=peak,
-        at_peak={kind: int(held[peak, column]) for column, kind in enumerate(TENSOR_KINDS)},
+        at_peak={kind: amounts[peak] for kind, amounts in held.items()},
     )
 
 
 def peak_bytes(program: Program, groups: tuple[ProgramTensor, ...] | None = None) -> int:
     """The most that is allocated at once: `Usage.peak_bytes` of the whole network."""
-    return int(levels(program, None, groups).sum(axis=1)[_counted(program, None)].max(initial=0))
+    in_step = totals(levels(program, None, groups))
+    return max((in_step[step] for step in _counted(program, None)), default=0)
 
 
-def _counted(program: Program, part: str | None) -> MemoryOverTime:
+def _counted(program: Program, part: str | None) -> list[int]:
     """The steps that count: not the input's, which computes nothing."""
     counting = [step for step in program.steps if step.layer or step.pass_ != "forward"]
-    return np.array([step.index for step in counting if part is None or step.part == part], dtype=np.int64)
+    return [step.index for step in counting if part is None or step.part == part]

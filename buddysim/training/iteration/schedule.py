@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from buddysim.training.iteration import timeline
-from buddysim.training.iteration.memory_usage import MemoryOverTime
 from buddysim.training.iteration.program import CopyTiming, Program, QueuedTask, Step
 
 
@@ -61,9 +58,9 @@ class IterationSchedule:
         return self.step_end_ps[-1]
 
     @cached_property
-    def step_ps(self) -> MemoryOverTime:
+    def step_ps(self) -> list[int]:
         """Time of each step, ps."""
-        return np.array(self.step_end_ps, dtype=np.int64) - np.array(self.step_start_ps, dtype=np.int64)
+        return [end - start for start, end in zip(self.step_start_ps, self.step_end_ps, strict=True)]
 
 
 def operations(program: Program) -> tuple[list[timeline.Operation], list[tuple[int, int | None]]]:

@@ -11,6 +11,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes
 from buddysim.training.driver import simulate_plan
 from buddysim.training.epochs import simulate_epochs
+from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import StaticGroups
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.iteration.program import Program, ProgramTensor, Step
@@ -38,7 +39,7 @@ def outcome(scheme: str, kinds: str = "ccc", gb_per_s: float = 1, **options) -> 
 
 def steps(out: IterationOutcome) -> list[tuple[str, float, float, float]]:
     """Return name, start and end in ms, and MB allocated, of each step but the input's."""
-    held = out.memory_over_time()[1].sum(axis=1)
+    held = memory_usage.totals(out.memory_over_time()[1])
     times = zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True)
     rows = [
         (LETTER[step.pass_] + str(step.layer), start / MS, end / MS, held[step.index] / MB)

@@ -36,7 +36,7 @@ def records(out: IterationOutcome) -> list[tuple[str, int, float, float]]:
 
 
 def held(out: IterationOutcome) -> list[float]:
-    return [int(total) / MB for total in memory_usage.levels(out.program).sum(axis=1)]
+    return [total / MB for total in memory_usage.totals(memory_usage.levels(out.program))]
 
 
 def three_layers() -> tuple[Network, Cost]:

@@ -67,10 +67,12 @@ def test_reference_components_agree_on_iterations(out: IterationOutcome):
     clock = ref_schedule(out.program)
     assert clock.steps == list(zip(out.schedule.step_start_ps, out.schedule.step_end_ps, strict=True))
     assert clock.tasks == {r.task: (r.start_ps, r.end_ps) for r in out.schedule.records if r.task is not None}
-    held = [
-        dict(zip(memory_usage.TENSOR_KINDS, map(int, row), strict=True)) for row in memory_usage.levels(out.program)
+    held = memory_usage.levels(out.program)
+    rows = [
+        {kind: amounts[step.index] for kind, amounts in held.items() if amounts[step.index]}
+        for step in out.program.steps
     ]
-    assert ref_levels(out.program) == [{kind: size for kind, size in row.items() if size} for row in held]
+    assert ref_levels(out.program) == rows
     assert ref_pinned(out.program) == host_pinned(out.program)[0]
 
 

@@ -18,7 +18,7 @@ from buddysim.training.contents import MapContents
 from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import LiveSetCounter
-from buddysim.training.iteration.program import TENSOR_KINDS, ProgramTensor
+from buddysim.training.iteration.program import ProgramTensor
 from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.request import make_options
@@ -184,10 +184,10 @@ def peak(out: IterationOutcome) -> tuple[int, str]:
     A feature map's gradient takes more in the backward part than its encoding takes next to it in the forward part. The
     image has no gradient, so a network of one layer is at its peak in the forward part.
     """
-    held = memory_usage.levels(out.program)[
-        :, [memory_usage.is_map_tensor(ProgramTensor(0, 0, kind, 0, "features")) for kind in TENSOR_KINDS]
-    ].sum(axis=1)
-    step = out.program.steps[int(held.argmax())]
+    held = memory_usage.levels(out.program)
+    maps = {kind: held[kind] for kind in held if memory_usage.is_map_tensor(ProgramTensor(0, 0, kind, 0, "features"))}
+    in_step = memory_usage.totals(maps)
+    step = out.program.steps[in_step.index(max(in_step))]
     return step.layer, step.pass_
 
 

@@ -82,7 +82,7 @@ def test_eager_lives_as_the_record_to_the_byte(optimizer: str) -> None:
     program = recorded_program(
         network, CostModel.load(machine, precision="bf16"), link_rate(machine, None), HostRates.of(machine)
     )
-    levels = memory_usage.levels(program).sum(axis=1)
+    levels = memory_usage.totals(memory_usage.levels(program))
     live = list(network.tape.live_bytes())
     assert set(levels) <= set(live)
     assert max(levels) == max(live)
