@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import resource
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -72,19 +71,18 @@ class SchemeResult:
 def software() -> dict[str, Any]:
     """Return the versions behind a result and the checksums of loaded plug-ins, for its provenance."""
     versions: dict[str, Any] = {
-        "buddysim": _own_version(),
+        "buddysim": _version("buddysim"),
         "python": platform.python_version(),
-        "numpy": sys.modules["numpy"].__version__,
+        "numpy": _version("numpy"),
     }
     plugins = checksums()
     return {**versions, "plugins": plugins} if plugins else versions
 
 
 @cache
-def _own_version() -> str:
-    """Return the version of this package, for which its distribution's files are read."""
+def _version(distribution: str) -> str:
     try:
-        return version("buddysim")
+        return version(distribution)
     except PackageNotFoundError:
         return "not installed"
 
@@ -104,5 +102,7 @@ def peak_rss_bytes() -> int:
         for line in status:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
+    import resource  # not in browsers
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.registry import Registry, modules_with
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 #: Data: any C-contiguous buffer (also an ``array.array`` or a ``mmap``, which this type can't express).
-Data: TypeAlias = bytes | bytearray | memoryview | NDArray[Any]
+Data: TypeAlias = "bytes | bytearray | memoryview | NDArray[Any]"
 
 
 class Compressor(Protocol):

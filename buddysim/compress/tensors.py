@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES, compressed_bits
 from buddysim.compress.compressors import find, tensor_algorithms
+from buddysim.compress.layouts import LAYOUTS
 from buddysim.compress.windows import TENSOR_WINDOW
-
-#: Orders of a feature map's axes in memory, the last one contiguous: samples, channels, height, width.
-LAYOUTS = ("NCHW", "NHWC", "CHWN")
 
 _AXES = {"N": 0, "C": 1, "H": 2, "W": 3}
 

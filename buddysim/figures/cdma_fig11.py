@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from buddysim.compress.tensors import LAYOUTS
+from buddysim.compress.layouts import LAYOUTS
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.offloaded_maps import ratios_by_network

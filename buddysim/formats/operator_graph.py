@@ -11,11 +11,9 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Annotated, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from buddysim.base.errors import BuddysimError
@@ -195,21 +193,21 @@ class OperatorGraph:
         saved = {self.tensors[one.tensor].storage for one in self.saved_operands}
         return tuple(one for one in sorted(saved) if self.storages[one].role not in ("weight", "buffer"))
 
-    def live_bytes(self, roles: Iterable[str] | None = None) -> NDArray[np.int64]:
+    def live_bytes(self, roles: Iterable[str] | None = None) -> list[int]:
         """Return the live bytes during each operator, of storages of some roles (None: of all)."""
         selected_roles = None if roles is None else set(roles)
-        change = np.zeros(len(self.operators) + 1, np.int64)
+        change = [0] * (len(self.operators) + 1)
         for storage in self.storages:
             if selected_roles is None or storage.role in selected_roles:
                 change[storage.alloc_operator or 0] += storage.bytes
                 if storage.free_operator is not None:
                     change[storage.free_operator + 1] -= storage.bytes
-        return np.cumsum(change[:-1])
+        return list(accumulate(change[:-1]))
 
     @property
     def peak_bytes(self) -> int:
         """Return the largest number of live bytes."""
-        return int(self.live_bytes().max(initial=0))
+        return max(self.live_bytes(), default=0)
 
     def bytes_by_role(self) -> dict[str, int]:
         """Return the bytes of all storages of each role."""

@@ -7,7 +7,8 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import compressed_bits
-from buddysim.compress.tensors import LAYOUTS, density, in_layout, tensor_ratios
+from buddysim.compress.layouts import LAYOUTS
+from buddysim.compress.tensors import density, in_layout, tensor_ratios
 from tests.compress.tensors import relu_map
 
 

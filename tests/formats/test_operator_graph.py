@@ -58,9 +58,9 @@ GRAPH = OperatorGraph(
 
 
 def test_lifetimes_of_a_small_graph() -> None:
-    assert GRAPH.live_bytes().tolist() == [520, 600, 600, 640, 480]
+    assert GRAPH.live_bytes() == [520, 600, 600, 640, 480]
     assert GRAPH.peak_bytes == 640
-    assert GRAPH.live_bytes(["feature_map", "temporary"]).tolist() == [80, 160, 80, 80, 0]
+    assert GRAPH.live_bytes(["feature_map", "temporary"]) == [80, 160, 80, 80, 0]
     assert GRAPH.bytes_by_role()["gradient"] == 40
     assert (GRAPH.readers(0), GRAPH.writers(1), GRAPH.readers(4)) == ((0, 3), (4,), (3,))
     assert GRAPH.saved == (0, 3)  # an input that is kept, too; no weight

@@ -10,7 +10,9 @@ import pytest
 from buddysim.papers.cdma.offloaded_maps import offloaded_maps, ratios, ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.training import simulate
-from buddysim.training.contents import Codec, GeneratedContents, TableContents
+from buddysim.training.contents import Codec
+from buddysim.training.contents.density_table import TableContents
+from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations, shipped
 from buddysim.training.networks.graph import Network
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from buddysim.compress.tensors import LAYOUTS
+from buddysim.compress.layouts import LAYOUTS
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.training.contents import ActivationSource, Codec, mean_compressed_fraction

@@ -25,7 +25,8 @@ from buddysim.papers.cdma.ratios import network_ratios
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates
 from buddysim.sweep.cached_results import SavedResults
 from buddysim.training import Network, schemes
-from buddysim.training.contents import Codec, GeneratedContents, MapContents, mean_compressed_fraction
+from buddysim.training.contents import Codec, MapContents, mean_compressed_fraction
+from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_plan
 from buddysim.training.request import make_options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from statistics import fmean
 
-from buddysim.compress.tensors import LAYOUTS
+from buddysim.compress.layouts import LAYOUTS
 from buddysim.papers.cdma.offloaded_maps import OffloadRatios, ratios_by_network
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, simulates

@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from buddysim.training.contents.density_table import TableContents
-from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
-from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.contents.maps import Codec, MapContents, mean_compressed_fraction
 from buddysim.training.networks.graph import Network
 
 __all__ = [
     "ActivationSource",
     "Codec",
-    "DepthMappedContents",
-    "GeneratedContents",
     "MapContents",
-    "ObservedMap",
-    "TableContents",
     "mean_compressed_fraction",
 ]
 

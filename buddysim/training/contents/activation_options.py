@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.compress import ENTRY_BYTES
-from buddysim.compress.compressors import find
-from buddysim.compress.tensors import LAYOUTS
-from buddysim.compress.windows import check_window
-from buddysim.training.contents import ActivationSource, Codec, GeneratedContents, TableContents
-from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
-from buddysim.training.contents.one_to_one import OneToOneContents
-from buddysim.training.contents.recorded_densities import RecordedDensities
-from buddysim.training.contents.reduced_trainings import training_of
-from buddysim.training.networks.graph import Network
+from buddysim.compress.layouts import LAYOUTS
+from buddysim.training.contents import ActivationSource, Codec
+from buddysim.training.not_simulated import NotSimulatedError
 from buddysim.training.option import Option, values
+
+if TYPE_CHECKING:
+    from buddysim.training.networks.graph import Network
 
 _GROUP = "feature maps, for schemes that compress them (default: the bundled observation of a small training)"
 
@@ -80,6 +77,10 @@ def make_source(network: Network, options: Mapping[str, Any]) -> ActivationSourc
     BuddysimError
         if two sources are selected, or an option belongs to another source
     """
+    check_arrays()
+    from buddysim.training.contents.observed_activations import observed_activations
+    from buddysim.training.contents.recorded_densities import RecordedDensities
+
     selected = _selected_options(options)
     if network.recorded and all(selected[name] is None for name in SOURCES):
         return RecordedDensities()
@@ -104,6 +105,11 @@ def make_mapped_source(network: Network, options: Mapping[str, Any]) -> Activati
     BuddysimError
         if the mapping is unknown, two sources are selected, or the activations file is of other layers
     """
+    check_arrays()
+    from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
+    from buddysim.training.contents.one_to_one import OneToOneContents
+    from buddysim.training.contents.reduced_trainings import training_of
+
     selected = _selected_options(options) | values(MAPPING_OPTION, options)
     if selected["activation_mapping"] not in MAPPINGS:
         mapping = shortened(selected["activation_mapping"])
@@ -116,6 +122,16 @@ def make_mapped_source(network: Network, options: Mapping[str, Any]) -> Activati
         return OneToOneContents(ObservedActivations(training, epoch, repeated_values), network)
     observed = observed_activations(path, epoch, repeated_values)
     return observed if path is None or selected["activation_mapping"] == DEPTH else OneToOneContents(observed, network)
+
+
+def check_arrays() -> None:
+    """Refuse schemes that compress values where neither arrays nor compressors are installed, as in a browser."""
+    if find_spec("numpy") is None:
+        raise NotSimulatedError(
+            "schemes that compress feature maps",
+            "no NumPy and no compiled compressors here",
+            "buddysim from its source",
+        )
 
 
 def _selected_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,6 +149,9 @@ def _selected_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _other_source(selected: Mapping[str, Any]) -> ActivationSource | None:
     """Return the table or the synthetic activations that an option selects; None: neither."""
+    from buddysim.training.contents.density_table import TableContents
+    from buddysim.training.contents.generated import GeneratedContents
+
     if selected["density_table"] is not None:
         return TableContents.read(selected["density_table"])
     if selected["synthetic_density"] is not None:
@@ -163,6 +182,11 @@ def make_codec(compressor: str, options: Mapping[str, Any]) -> Codec:
     BuddysimError
         if the layout is unknown, or the window is invalid for the compressor
     """
+    check_arrays()
+    from buddysim.compress.compressors import find
+    from buddysim.compress.size_classes import ENTRY_BYTES
+    from buddysim.compress.windows import check_window
+
     selected = values(OPTIONS, options)
     if selected["map_layout"] not in LAYOUTS:
         raise BuddysimError(f"map_layout {shortened(selected['map_layout'])}: expected one of {', '.join(LAYOUTS)}")

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from buddysim.compress.compressors import find
-from buddysim.compress.tensors import TensorRatio
-from buddysim.compress.zvc import fraction_of_density as zvc_fraction
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.layer_kind import Zeros
+
+if TYPE_CHECKING:
+    from buddysim.compress.tensors import TensorRatio
 
 #: Kinds of feature maps whose contents come from a source.
 SOURCED = ("relu", "fc-relu", "pool")
@@ -107,6 +109,8 @@ def thinned(codec: Codec, contents: MapContents, retained_fraction: float, origi
     """
     if contents.density is None:
         return replace(contents, compressed_fraction=contents.compressed_fraction * retained_fraction, origin=origin)
+    from buddysim.compress.zvc import fraction_of_density as zvc_fraction
+
     density, before = contents.density * retained_fraction, zvc_fraction(contents.density, codec.masks)
     compressed_fraction = contents.compressed_fraction / before * zvc_fraction(density, codec.masks) if before else 0.0
     return MapContents(density, compressed_fraction, origin)

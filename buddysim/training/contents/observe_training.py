@@ -25,7 +25,8 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
 from buddysim.compress.compressors import tensor_algorithms
-from buddysim.compress.tensors import LAYOUTS, density, described, tensor_ratios
+from buddysim.compress.layouts import LAYOUTS
+from buddysim.compress.tensors import density, described, tensor_ratios
 from buddysim.formats.activations import (
     ActivationsWriter,
     FeatureMapInfo,

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import LAYOUTS, REGISTRY, is_installed, not_installed_text
-from buddysim.gpu_codecs.opencl_device import LaunchShape
-from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
-from buddysim.gpu_codecs.paper_times import PaperTimes
-from buddysim.gpu_codecs.times import CodecTimeTable, codec_times, simulated_machines
+from buddysim.training.contents.activation_options import check_arrays
 from buddysim.training.iteration.stash import Encoding
 from buddysim.training.option import Option, values
 
 if TYPE_CHECKING:
+    from buddysim.gpu_codecs.opencl_device import LaunchShape
+    from buddysim.gpu_codecs.times import CodecTimeTable
     from buddysim.machine.training import TrainingMachine
 
 _GROUP = "codec on the GPU, for schemes cswap*"
@@ -77,6 +76,9 @@ def gpu_codecs(machine: TrainingMachine, options: Mapping[str, Any]) -> tuple[Gp
     BuddysimError
         where an option is out of range, or a codec wasn't simulated
     """
+    check_arrays()
+    from buddysim.gpu_codecs.times import simulated_machines
+
     selected = values(OPTIONS, options)
     layout = selected["codec_kernels"]
     if layout not in LAYOUTS:
@@ -94,6 +96,9 @@ def missing_codecs_text(options: Mapping[str, Any]) -> str:
 
 
 def _gpu_codec(machine: TrainingMachine, selected: Mapping[str, Any]) -> GpuCodec:
+    from buddysim.gpu_codecs.paper_times import PaperTimes
+    from buddysim.gpu_codecs.times import codec_times
+
     source = selected["codec_times"]
     if source not in (SIMULATED, PAPER):
         raise BuddysimError(
@@ -112,6 +117,10 @@ def _gpu_codec(machine: TrainingMachine, selected: Mapping[str, Any]) -> GpuCode
 
 
 def _with_launch(selected: Mapping[str, Any], times: CodecTimeTable, slower: float, text: str) -> GpuCodec:
+    from buddysim.gpu_codecs.opencl_device import LaunchShape
+    from buddysim.gpu_codecs.paper_times import LAUNCH as PAPER_LAUNCH
+    from buddysim.gpu_codecs.paper_times import PaperTimes
+
     best = PAPER_LAUNCH if isinstance(times, PaperTimes) else times.best_launch(*_TYPICAL)
     launch = LaunchShape(
         best.grid if selected["codec_grid"] is None else selected["codec_grid"],
@@ -125,6 +134,7 @@ def _with_launch(selected: Mapping[str, Any], times: CodecTimeTable, slower: flo
 
 def _measured_machine(machine: TrainingMachine, codec: str, layout: str) -> tuple[str, float]:
     """The machine whose times are taken, and how much longer this one takes."""
+    from buddysim.gpu_codecs.times import simulated_machines
     from buddysim.machine.training import TrainingMachine as Machines
 
     names = simulated_machines(codec, layout)

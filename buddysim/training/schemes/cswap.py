@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.gpu_codecs import REGISTRY
-from buddysim.gpu_codecs.time_model import CodecTiming, LinearModel, fit_linear
 from buddysim.training.contents.activation_options import (
     MAPPING_OPTION,
     contents_assumption,
@@ -34,6 +33,7 @@ from buddysim.training.schemes._codec_times import GpuCodec, gpu_codecs, missing
 from buddysim.training.schemes._links import link_rate
 
 if TYPE_CHECKING:
+    from buddysim.gpu_codecs.time_model import CodecTiming, LinearModel
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.contents import ActivationSource, MapContents
     from buddysim.training.cost import CostModel
@@ -236,6 +236,8 @@ def predicted_ps(codec: GpuCodec, byte_count: int, sparsity: float) -> float:
 @cache
 def _time_models(codec: GpuCodec) -> Mapping[str, LinearModel]:
     """Linear regressions for either direction, fitted to tensors of many sizes."""
+    from buddysim.gpu_codecs.time_model import CodecTiming, fit_linear
+
     rows: dict[str, list[CodecTiming]] = {"encode": [], "decode": []}
     for size in _FIT_BYTES:
         for sparsity in _FIT_SPARSITIES:

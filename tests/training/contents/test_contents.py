@@ -11,16 +11,11 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.tensors import density
-from buddysim.training.contents import (
-    Codec,
-    DepthMappedContents,
-    GeneratedContents,
-    ObservedMap,
-    TableContents,
-    mean_compressed_fraction,
-)
+from buddysim.training.contents import Codec, mean_compressed_fraction
 from buddysim.training.contents.dense import dense
-from buddysim.training.contents.generated import max_pool, relu_map
+from buddysim.training.contents.density_table import TableContents
+from buddysim.training.contents.depth_mapping import DepthMappedContents, ObservedMap
+from buddysim.training.contents.generated import GeneratedContents, max_pool, relu_map
 from buddysim.training.contents.interpolate import PiecewiseLinear, mean_over
 from buddysim.training.contents.maps import roles
 from buddysim.training.networks.builder import NetworkBuilder

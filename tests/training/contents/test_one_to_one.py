@@ -19,8 +19,9 @@ from buddysim.formats.activations import (
 )
 from buddysim.papers.cswap.paper_networks import ZOO
 from buddysim.training import simulate
-from buddysim.training.contents import Codec, TableContents
+from buddysim.training.contents import Codec
 from buddysim.training.contents.activation_options import make_mapped_source
+from buddysim.training.contents.density_table import TableContents
 from buddysim.training.contents.maps import roles
 from buddysim.training.contents.observed_activations import ObservedActivations
 from buddysim.training.contents.one_to_one import OneToOneContents, mismatch
