@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable
 
-import shtab
-
 _MARK = "completes"
 
 
@@ -73,6 +71,8 @@ def completes(argument: argparse.Action, kind: str) -> None:
 
 def give_choices(parser: argparse.ArgumentParser) -> None:
     """Gives every marked argument of a parser its names, for the completion script."""
+    import shtab
+
     for action in parser._actions:
         kind = getattr(action, _MARK, None)
         if isinstance(action, argparse._SubParsersAction):

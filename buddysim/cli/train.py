@@ -220,16 +220,9 @@ def run(args: argparse.Namespace) -> int:
 
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import check_outputs
-    from buddysim.cli.machine_changes import changed_machine
-    from buddysim.training.request import TrainingRequest, with_scheme_options
-    from buddysim.training.search import LARGEST_BATCH
+    from buddysim.training.request import with_scheme_options
 
-    if args.batch is not None and not 1 <= args.batch <= LARGEST_BATCH:
-        raise BuddysimError(f"--batch {args.batch}: expected an integer from 1 to {LARGEST_BATCH}")
-    request = TrainingRequest.of(
-        network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
-    ).resolved()
-    request = replace(request, machine=changed_machine(request.load_machine(), args))
+    request = request_of(args)
     if args.against is not None:
         from buddysim.cli.against import print_comparison
 
@@ -261,6 +254,23 @@ def run(args: argparse.Namespace) -> int:
         _report_layers(request, results)
     _refuse_where_nothing_fits(results, args)
     return 0
+
+
+def request_of(args: argparse.Namespace) -> TrainingRequest:
+    """Return what the arguments ask for, without the schemes and their options."""
+    from dataclasses import replace
+
+    from buddysim.base.errors import BuddysimError
+    from buddysim.cli.machine_changes import changed_machine
+    from buddysim.training.request import TrainingRequest
+    from buddysim.training.search import LARGEST_BATCH
+
+    if args.batch is not None and not 1 <= args.batch <= LARGEST_BATCH:
+        raise BuddysimError(f"--batch {args.batch}: expected an integer from 1 to {LARGEST_BATCH}")
+    request = TrainingRequest.of(
+        network=args.network, batch=args.batch, machine=args.machine, calibration=args.calibration, **_options(args)
+    ).resolved()
+    return replace(request, machine=changed_machine(request.load_machine(), args))
 
 
 def _with_one_scheme(request: TrainingRequest, args: argparse.Namespace) -> TrainingRequest:

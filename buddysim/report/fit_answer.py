@@ -32,14 +32,18 @@ def fit_answer(results: Results, simplest_first: Mapping[str, Any], allow_lossy:
     if plain["fits"]:
         return f"fits as is, {_left(plain)} ({_largest(plain)})"
     short = f"does not fit as is, {format_gib(shortfall_bytes(plain))} GiB short ({_largest(plain)})"
-    fitting = {name: one for name, one in results.items() if makes_it_fit(one)}
-    lossless = {name: one for name, one in fitting.items() if allow_lossy or not is_lossy(one)}
-    if fitting and not lossless:
+    name = cheapest(results, simplest_first, allow_lossy)
+    if name is not None:
+        return f"{short}: {name} makes it fit, {_cost(results[name], plain)}, {_left(results[name])}"
+    if any(makes_it_fit(one) for one in results.values()):
         return f"{short}: only lossy schemes make it fit (--allow-lossy)"
-    if not lossless:
-        return f"{short}: none of these schemes makes it fit"
-    name = min(lossless, key=lambda name: (rounded_ms(lossless[name]), simplest_first[name]))
-    return f"{short}: {name} makes it fit, {_cost(lossless[name], plain)}, {_left(lossless[name])}"
+    return f"{short}: none of these schemes makes it fit"
+
+
+def cheapest(results: Results, simplest_first: Mapping[str, Any], allow_lossy: bool = False) -> str | None:
+    """Return the scheme that makes it fit with the least time; of equal ones the simplest; None where none does."""
+    fitting = [name for name, one in results.items() if makes_it_fit(one) and (allow_lossy or not is_lossy(one))]
+    return min(fitting, key=lambda name: (rounded_ms(results[name]), simplest_first[name]), default=None)
 
 
 def makes_it_fit(result: Flat) -> bool:

@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.replay.schemes import BASELINE, counter_names
 from buddysim.replay.sensitivity import NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import format_bottleneck, format_next_resource
-from buddysim.report.caveats import assumption_parts, caveat_parts, partial_trace, synthetic_sizes
+from buddysim.report.caveats import assumption_parts
 from buddysim.report.quantities import (
     byte_unit,
     format_bytes,
@@ -27,6 +27,7 @@ from buddysim.report.quantities import (
     format_time_range,
     format_whole_percent,
 )
+from buddysim.report.replay_caveats import caveat_parts, partial_trace, synthetic_sizes
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from buddysim.report.screen import (
     make_printable,
     print_screen,
 )
+from buddysim.report.training_caveats import training_caveats
 from buddysim.training.cost.operators.model import OPERATORS, PREDICTED
-from buddysim.training.result import RECORDED_MODEL
 from buddysim.training.schemes import UNCHANGED, family
 from buddysim.training.schemes.vdnn_dyn import FASTER_WITH_LESS
 
@@ -109,7 +109,7 @@ def training_parts(
     for number, (title, rows) in enumerate(shown):
         table = ScreenTable([Column("", left=True, wrap_to=_NAMES_WIDTH), Column("", left=True, text=True)], rows)
         parts += [*([""] if not number else []), title, table]
-    caveats = list(_caveats(results))
+    caveats = list(training_caveats(results))
     parts += caveat_section(caveats[:2] if len(results) >= _MANY_FROM else caveats, len(assumption_lines(results)))
     if with_assumptions:
         parts += assumption_parts(results)
@@ -501,25 +501,3 @@ def _decision_text(decisions: Sequence[str]) -> str:
     verb = "does" if len(failing) == 1 else "do"
     rest = f"; {' and '.join(failing)} {verb} not fit" if failing else ""
     return f"{name}: {_POLICIES[policy]}, {_ALGORITHMS[algorithms]}{rest}"
-
-
-def _caveats(results: Results) -> Iterator[str]:
-    """Caveats of a training, the most important first."""
-    run = next(iter(results.values()))["provenance"]
-    yield from (run["assumptions"][subject] for subject in ("capture", "generic") if subject in run["assumptions"])
-    if run["calibration"].startswith((OPERATORS, PREDICTED)):
-        yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
-    elif not run["calibrated"]:
-        yield f"Layer times of this GPU are {run['calibration'].removesuffix('.')}."
-        yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
-    if run["assumptions"]["model"] == RECORDED_MODEL:
-        yield "Kernels wait for the host's launches; the copy of the input is left out."
-    else:
-        yield "Layers run one after the other; input copy and framework time are left out."
-    if "8 MiB of workspace" in run["calibration"]:
-        yield (
-            "cuDNN 4 timings had at most 8 MiB of workspace and no FFT; the times of the other algorithms are derived "
-            "(docs/explanation/layer-times.md)."
-        )
-    if any("activations" in result["provenance"]["assumptions"] for result in results.values()):
-        yield "Compressed sizes are those of feature maps that were observed in another, small network."

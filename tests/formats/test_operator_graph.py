@@ -99,7 +99,7 @@ def test_a_captured_graph() -> None:
     assert sum(graph.operators[n].forward is not None for n in backward) >= len(backward) - 1
     alive = graph.live_bytes()
     assert len(alive) == len(graph.operators)
-    assert alive.min() >= weights
+    assert min(alive) >= weights
     live_bytes = [0] * len(graph.operators)  # the same, counted operator by operator
     for number in range(len(graph.operators)):
         for storage in graph.storages:

@@ -1,0 +1,145 @@
+"""The answer to a question of the page, piece by piece: `train` of every scheme, one after the other.
+
+Each piece is what `json.dumps` takes. The text to download is that of ``train --json``, by the same functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from buddysim.base.boundary import ending
+from buddysim.base.errors import BuddysimError
+from buddysim.base.jsonfile import to_json
+from buddysim.cli import CommandParser, Finished, train
+from buddysim.report.fit_answer import AS_IS, cheapest, fit_answer, in_use, is_lossy
+from buddysim.report.scheme_rows import simplicity
+from buddysim.report.training_caveats import training_caveats
+from buddysim.training.driver import simulate_request
+from buddysim.training.not_simulated import NotSimulatedError
+from buddysim.training.result import TrainingResult
+from buddysim.web.memory_series import memory_at_peak, memory_over_time
+from buddysim.web.question import command_line, field_of, train_arguments
+
+if TYPE_CHECKING:
+    import argparse
+
+    from buddysim.training.outcome import IterationOutcome
+    from buddysim.training.request import TrainingRequest
+
+Piece = dict[str, Any]
+_ERROR = "buddysim: error: "
+_CSV = ("scheme", "fits", "time_ms", "time_min_ms", "time_max_ms", "memory.peak_bytes", "memory.peak_reserved_bytes",
+        "memory.capacity_bytes", "offload.bytes", "host.peak_pinned_bytes")  # fmt: skip
+
+
+def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") -> Iterator[Piece]:
+    """Answer a question.
+
+    Parameters
+    ----------
+    folder : of the files that the question names
+
+    Yields
+    ------
+    ``{"piece": "start"}`` with the command; ``"scheme"``, one for each, the framework's own first; ``"end"`` with the
+    verdict and the texts to download; or ``"error"`` with the field and the line of the command
+    """
+    arguments = train_arguments(question)
+    try:
+        yield {"piece": "start", "command": command_line(arguments)}
+        args = _parsed(arguments)
+        with contextlib.chdir(folder):
+            request = train.request_of(args)
+            request.load_network()
+        yield from _answered(request, args)
+    except BuddysimError as error:
+        line = ending(error).line.removeprefix("error: ")
+        yield {"piece": "error", "line": line, "field": field_of(line, question)}
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """The arguments as `train` reads them; a BuddysimError has the line that it prints."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return _parser().parse_args(arguments[1:])
+    except Finished:
+        raise BuddysimError(said.getvalue().strip().removeprefix(_ERROR)) from None
+
+
+@cache
+def _parser() -> CommandParser:
+    parser = CommandParser(prog="buddysim train", allow_abbrev=False)
+    parser.command = train
+    return parser
+
+
+def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[Piece]:
+    network = request.load_network()
+    names = train.selected_schemes(args, recorded=network.recorded)
+    plain = next((name for name in AS_IS if name in names), names[0])
+    ordered = [plain, *(name for name in names if name != plain)]
+    results: dict[str, dict[str, Any]] = {}
+    shown: dict[str, IterationOutcome] = {}
+    skipped: dict[str, str] = {}
+    cost = request.cost_model()
+    for count, name in enumerate(ordered, 1):
+        try:
+            outcome = simulate_request(replace(request, scheme=name), cost)
+        except NotSimulatedError as error:
+            skipped[name] = error.reason
+            continue
+        results[name] = TrainingResult.from_outcome(outcome).to_dict()
+        best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
+        shown = {kept: one for kept, one in {**shown, name: outcome}.items() if kept in (plain, best)}
+        verdict = _verdict(results, last=count == len(ordered))
+        yield {
+            "piece": "scheme", "done": count, "of": len(ordered), "verdict": verdict, **_point(name, results[name]),
+            **(_details(name, outcome, request) if name == plain else {}),
+        }  # fmt: skip
+    best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
+    in_order = {name: results[name] for name in names if name in results}
+    yield {
+        "piece": "end", "verdict": _verdict(results, last=True), "best": best, "skipped": skipped,
+        "json": to_json(in_order), "csv": _csv(in_order), "caveats": list(training_caveats(results)),
+        **(_details(best, shown[best], request) if best in shown else {}),
+    }  # fmt: skip
+
+
+def _verdict(results: Mapping[str, Mapping[str, Any]], last: bool) -> str:
+    text = fit_answer(results, simplicity(results))
+    return text if last else text.replace(": none of these schemes makes it fit", ": looking for a scheme")
+
+
+def _point(name: str, result: Mapping[str, Any]) -> Piece:
+    """One scheme in the diagram of time against memory."""
+    return {
+        "scheme": name, "fits": result["fits"], "lossy": is_lossy(result), "nothing": result["nothing_to_do"],
+        "time_ms": result["time_ms"], "time_min_ms": result["time_min_ms"], "time_max_ms": result["time_max_ms"],
+        "used_bytes": in_use(result), "capacity_bytes": result["memory.capacity_bytes"],
+    }  # fmt: skip
+
+
+def _details(name: str, outcome: IterationOutcome, request: TrainingRequest) -> Piece:
+    """Memory of one scheme, at the peak and over time."""
+    run = TrainingResult.from_outcome(outcome).provenance
+    return {
+        "shown": name, "memory": memory_at_peak(outcome), "over_time": memory_over_time(outcome),
+        "time_error": run["time_error"], "capacity_bytes": outcome.capacity or 0,
+    }  # fmt: skip
+
+
+def _csv(results: Mapping[str, Mapping[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_CSV)
+    for name, result in results.items():
+        writer.writerow([name, *(result[key] for key in _CSV[1:])])
+    return text.getvalue()

@@ -1,0 +1,54 @@
+"""What the page's worker calls: texts in, texts out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from buddysim.web.answer import Piece, answer
+from buddysim.web.choices import choices
+
+_LARGEST_FILE = 5 * 2**20
+_FOLDER = Path("/tmp/question")  # noqa: S108 - of the browser's own memory
+
+
+def choices_text() -> str:
+    """Return `choices` as JSON."""
+    return json.dumps(choices())
+
+
+class Steps:
+    """A question that is answered step by step.
+
+    Parameters
+    ----------
+    pieces : the answer
+    """
+
+    def __init__(self, pieces: Iterator[Piece]) -> None:
+        self._pieces = pieces
+
+    def next_text(self) -> str | None:
+        """Return the next piece as JSON; None at the end."""
+        piece = next(self._pieces, None)
+        return None if piece is None else json.dumps(piece)
+
+
+def steps(question_text: str, files_text: str) -> Steps:
+    """Begin to answer a question.
+
+    Parameters
+    ----------
+    question_text : texts by field, as JSON
+    files_text : contents of the files that the question names, by their names, as JSON
+    """
+    question: dict[str, str] = json.loads(question_text)
+    _FOLDER.mkdir(exist_ok=True)
+    for name, content in json.loads(files_text).items():
+        if len(content) > _LARGEST_FILE:
+            line = f"{name}: {len(content)} characters: expected at most {_LARGEST_FILE}"
+            return Steps(iter([{"piece": "error", "line": line, "field": "model"}]))
+        (_FOLDER / name).write_text(content, encoding="utf-8")
+        question["model"] = name
+    return Steps(answer(question, _FOLDER))

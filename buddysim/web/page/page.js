@@ -1,0 +1,234 @@
+// The form, the address, the charts. All numbers come from Python in the worker.
+const FIELDS = ["model", "machine", "memory", "recipe", "optimizer", "batch", "sequence"];
+const DEFAULTS = { model: "llama-3.1-8b", machine: "h100-sxm", memory: "", recipe: "", optimizer: "", batch: "1", sequence: "" };
+const GIB = 2 ** 30;
+const $ = (id) => document.getElementById(id);
+const form = $("question");
+const state = { number: 0, points: [], texts: {}, dropped: null };
+let worker;
+
+function startWorker() {
+  worker = new Worker("worker.js", { type: "module" });
+  worker.onmessage = ({ data }) => handle(data);
+  worker.onerror = (event) => show("doing", `the simulator stopped: ${event.message}`);
+}
+
+function show(id, text) { $(id).textContent = text; }
+const gib = (bytes) => `${(bytes / GIB).toFixed(2)} GiB`;
+const ms = (value) => `${Number(value.toPrecision(4))} ms`;
+
+function handle(data) {
+  if (data.piece === "ready") return fill(data.choices);
+  if (data.number !== undefined && data.number !== state.number) return;
+  ({ start: begun, scheme: addScheme, end: ended, error: refused, failed: failed })[data.piece](data);
+}
+
+function fill(choices) {
+  const first = $("model").options.length === 0;
+  if (first) {
+    options("model", choices.model);
+    options("machine", Object.keys(choices.machine), (name) => `${name} (${(choices.machine[name] / GIB).toFixed(0)} GiB)`);
+    options("recipe", ["", ...choices.recipe], (name) => name || "of the model");
+    options("optimizer", ["", ...choices.optimizer], (name) => name || "of the model");
+    readAddress();
+    ask();
+  }
+}
+
+function options(field, names, text = (name) => name) {
+  $(field).replaceChildren(...names.map((name) => new Option(text(name), name)));
+}
+
+function readAddress() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  for (const field of FIELDS) {
+    const value = asked.get(field) ?? DEFAULTS[field];
+    $(field).value = value;
+    if ($(field).tagName === "SELECT" && $(field).value !== value) $(field).value = DEFAULTS[field];
+  }
+  $("config").value = asked.get("config") ?? "";
+}
+
+function writeAddress() {
+  const asked = new URLSearchParams();
+  for (const field of FIELDS) if ($(field).value && $(field).value !== DEFAULTS[field]) asked.set(field, $(field).value);
+  if ($("config").value && $("config").value.length < 20000) asked.set("config", $("config").value);
+  history.replaceState(null, "", `#${asked}`);
+}
+
+function ask() {
+  writeAddress();
+  for (const line of document.querySelectorAll(".error")) line.textContent = "";
+  state.number += 1;
+  state.points = [];
+  state.texts = {};
+  const question = Object.fromEntries(FIELDS.map((field) => [field, $(field).value.trim()]));
+  const files = state.dropped ?? ($("config").value.trim() ? { "config.json": $("config").value } : {});
+  if (Object.values(files).some((content) => content.length > 5 * 2 ** 20)) {
+    return refused({ field: "model", line: `${Object.keys(files)[0]}: more than 5 MiB: expected a smaller file` });
+  }
+  $("cancel").disabled = false;
+  $("progress").removeAttribute("value");
+  show("doing", "simulating");
+  for (const button of document.querySelectorAll("[data-download]")) button.disabled = true;
+  worker.postMessage({ number: state.number, question, files });
+}
+
+function cancel() {
+  worker.terminate();
+  startWorker();
+  state.number += 1;
+  idle(state.points.length ? `cancelled after ${state.points.length} schemes` : "cancelled");
+}
+
+function idle(text) {
+  $("cancel").disabled = true;
+  $("progress").value = 0;
+  show("doing", text);
+}
+
+function begun({ command }) { $("command").value = command; }
+
+function addScheme(piece) {
+  state.points.push(piece);
+  show("verdict", piece.verdict);
+  $("progress").value = piece.done / piece.of;
+  show("doing", `${piece.done} of ${piece.of} schemes`);
+  if (piece.memory) drawMemory(piece);
+  drawSchemes();
+}
+
+function ended(piece) {
+  show("verdict", piece.verdict);
+  idle(`${state.points.length} schemes simulated${Object.keys(piece.skipped).length ? `; not in the browser or not with these options: ${Object.keys(piece.skipped).join(", ")}` : ""}`);
+  if (piece.memory) drawMemory(piece);
+  state.texts = { json: piece.json, csv: piece.csv };
+  for (const name of ["json", "csv", "png"]) document.querySelector(`[data-download=${name}]`).disabled = false;
+  $("caveats").replaceChildren(...piece.caveats.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+  drawSchemes();
+}
+
+function refused({ field, line }) {
+  idle("");
+  show(`${field}-error`, line);
+  $(field).focus();
+}
+
+function failed({ line }) { idle(`the simulator stopped: ${line}`); }
+
+// Charts
+
+function layout(more) {
+  const style = getComputedStyle(document.documentElement);
+  const ink = style.getPropertyValue("--ink").trim();
+  const line = style.getPropertyValue("--line").trim();
+  const axis = { gridcolor: line, linecolor: line, zerolinecolor: line, automargin: true };
+  const { xaxis = {}, yaxis = {}, ...rest } = more;
+  return {
+    margin: { l: 10, r: 10, t: 5, b: 10 }, font: { size: 12, color: ink, family: "system-ui, sans-serif" },
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, hovermode: "closest",
+    xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
+  };
+}
+
+const CONFIG = { displayModeBar: false, responsive: true };
+
+function capacityLine(capacity, direction) {
+  const style = getComputedStyle(document.documentElement);
+  const across = direction === "x" ? { x0: capacity, x1: capacity, y0: 0, y1: 1, yref: "paper" } : { y0: capacity, y1: capacity, x0: 0, x1: 1, xref: "paper" };
+  return capacity ? [{ type: "line", line: { color: style.getPropertyValue("--bad").trim(), dash: "dash", width: 2 }, ...across }] : [];
+}
+
+function drawMemory({ shown, memory, over_time: time, capacity_bytes: capacity, time_error: error }) {
+  $("memory-title").textContent = `GPU memory at the peak of ${shown}, GiB; dashed: the GPU's ${gib(capacity)}`;
+  const bars = memory.map((kind) => ({
+    type: "bar", orientation: "h", x: [kind.bytes / GIB], y: [""], name: kind.label, marker: { color: kind.colour },
+    hovertemplate: `${kind.label}: ${gib(kind.bytes)}<extra></extra>`, said: [`${kind.label}: ${gib(kind.bytes)}`],
+  }));
+  plot("memory-chart", bars, layout({ barmode: "stack", showlegend: true, legend: { orientation: "h", font: { size: 11 }, y: -0.35 },
+    xaxis: { title: { text: "" }, rangemode: "tozero" }, yaxis: { showticklabels: false }, shapes: capacityLine(capacity / GIB, "x") }));
+  $("time-title").textContent = `Memory over time of ${shown}: GiB, ms`;
+  const areas = time.kinds.map((kind) => ({
+    type: "scatter", mode: "lines", stackgroup: "all", line: { width: 0, shape: "hv" }, fillcolor: kind.colour, name: kind.label,
+    x: time.time_ms, y: kind.bytes.map((bytes) => bytes / GIB), hovertemplate: `${kind.label}: %{y:.2f} GiB at %{x:.4g} ms<extra></extra>`,
+    said: time.time_ms.map((at, number) => `${kind.label}: ${gib(kind.bytes[number])} at ${ms(at)}`),
+  }));
+  plot("time-chart", areas, layout({ xaxis: { range: [0, time.end_ms] }, yaxis: { rangemode: "tozero" }, shapes: capacityLine(capacity / GIB, "y") }));
+  show("error-time", `Time: ${error}.`);
+}
+
+function drawSchemes() {
+  const shown = state.points.filter((point) => !point.nothing);
+  const bounded = shown.filter((point) => point.capacity_bytes);
+  const front = [...bounded].sort((a, b) => a.time_ms - b.time_ms || a.used_bytes - b.used_bytes)
+    .filter((point, at, all) => all.slice(0, at).every((other) => other.used_bytes > point.used_bytes));
+  const text = (point) => `${point.scheme}${point.lossy ? " (lossy)" : ""}: ${ms(point.time_ms)} (${ms(point.time_min_ms)} to ${ms(point.time_max_ms)}), ${gib(point.used_bytes)}${point.fits ? "" : ", does not fit"}`;
+  const points = (fits) => {
+    const some = bounded.filter((point) => point.fits === fits);
+    return { type: "scatter", mode: "markers", x: some.map((one) => one.used_bytes / GIB), y: some.map((one) => one.time_ms),
+      marker: { size: 10, symbol: fits ? "circle" : "x", color: fits ? "#2e8b57" : "#c0392b" }, text: some.map(text), said: some.map(text),
+      hovertemplate: "%{text}<extra></extra>", name: fits ? "fits" : "does not fit" };
+  };
+  const style = getComputedStyle(document.documentElement);
+  plot("schemes-chart", [
+    { type: "scatter", mode: "lines", x: front.map((one) => one.used_bytes / GIB), y: front.map((one) => one.time_ms), hoverinfo: "skip",
+      line: { color: style.getPropertyValue("--quiet").trim(), width: 1, shape: "vh" }, name: "front" },
+    points(true), points(false),
+  ], layout({ xaxis: { title: { text: "GPU memory, GiB" }, rangemode: "tozero" }, yaxis: { title: { text: "ms" }, rangemode: "tozero" },
+    shapes: capacityLine(bounded[0] ? bounded[0].capacity_bytes / GIB : 0, "x") }));
+}
+
+async function plot(id, data, made) {
+  await Plotly.react(id, data, made, CONFIG);
+  const chart = $(id);
+  chart.values = data.flatMap((trace, curveNumber) => (trace.said ?? []).map((text, pointNumber) => ({ curveNumber, pointNumber, text })));
+  chart.at = -1;
+}
+
+function keys(event) {
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const chart = event.currentTarget;
+  if (!step || !chart.values?.length) return;
+  event.preventDefault();
+  chart.at = (chart.at + step + chart.values.length) % chart.values.length;
+  const { curveNumber, pointNumber, text } = chart.values[chart.at];
+  Plotly.Fx.hover(chart, [{ curveNumber, pointNumber }]);
+  show("value", text);
+}
+
+// Files
+
+async function download(kind) {
+  const name = `buddysim-${$("model").value}-${$("machine").value}.${kind}`;
+  const href = kind === "png"
+    ? await Plotly.toImage($("schemes-chart"), { format: "png", width: 900, height: 500, scale: 2 })
+    : URL.createObjectURL(new Blob([state.texts[kind]], { type: kind === "json" ? "application/json" : "text/plain" }));
+  Object.assign(document.createElement("a"), { href, download: name }).click();
+}
+
+async function readFile(file) {
+  if (!file) { state.dropped = null; return; }
+  state.dropped = { [file.name.replace(/[^\w.-]/g, "_")]: await file.text() };
+  ask();
+}
+
+form.addEventListener("submit", (event) => { event.preventDefault(); ask(); });
+for (const field of FIELDS) $(field).addEventListener("change", () => {
+  if (field === "model") { state.dropped = null; $("file").value = ""; $("config").value = ""; }
+  ask();
+});
+$("config").addEventListener("change", () => { state.dropped = null; ask(); });
+$("file").addEventListener("change", (event) => readFile(event.target.files[0]));
+$("cancel").addEventListener("click", cancel);
+$("share").addEventListener("click", async () => {
+  writeAddress();
+  await navigator.clipboard.writeText(location.href);
+  show("doing", "link copied");
+});
+for (const button of document.querySelectorAll("[data-download]")) button.addEventListener("click", () => download(button.dataset.download));
+for (const id of ["memory-chart", "schemes-chart", "time-chart"]) $(id).addEventListener("keydown", keys);
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => { event.preventDefault(); readFile(event.dataTransfer.files[0]); });
+window.addEventListener("hashchange", () => { readAddress(); ask(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (state.points.length) drawSchemes(); });
+startWorker();

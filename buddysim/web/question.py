@@ -1,0 +1,50 @@
+"""The form as a command line: what the page asks is what `train` and `fit` are asked."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+#: Options of the form, by the field's name; the model is no option.
+FLAGS = {
+    "machine": "--machine",
+    "memory": "--memory-budget",
+    "recipe": "--recipe",
+    "optimizer": "--optimizer",
+    "batch": "--batch",
+    "sequence": "--sequence",
+}
+
+
+def train_arguments(question: Mapping[str, str]) -> list[str]:
+    """Return the arguments of the command ``train`` for every scheme.
+
+    Parameters
+    ----------
+    question : texts by field, ``"model"`` and those of `FLAGS`; an empty one is not given
+    """
+    return ["train", *_arguments(question), "--scheme", "all"]
+
+
+def fit_arguments(question: Mapping[str, str]) -> list[str]:
+    """Return the arguments of the command ``fit``."""
+    return ["fit", *_arguments(question)]
+
+
+def _arguments(question: Mapping[str, str]) -> list[str]:
+    options = [part for field, flag in FLAGS.items() if question.get(field) for part in (flag, question[field])]
+    return [question["model"], *options]
+
+
+def command_line(arguments: list[str]) -> str:
+    """Return the command to copy."""
+    return f"python -m buddysim {shlex.join(arguments)}"
+
+
+def field_of(line: str, question: Mapping[str, str]) -> str:
+    """Return the field that an error is about: the one whose option it names, else the model."""
+    for field, flag in FLAGS.items():
+        names = (flag, f"argument {flag}", field) + (("unknown machine",) if field == "machine" else ())
+        if any(line.startswith(name) for name in names) or (question.get(field) and f"{flag} " in line):
+            return field
+    return "model"

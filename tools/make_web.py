@@ -1,0 +1,152 @@
+"""Builds the page of `buddysim web` as a static site: out/web.
+
+    python tools/make_web.py [-o FOLDER]
+
+npm brings Pyodide and the library of charts, pip the wheels of pydantic: pinned versions, kept in build/web. What the
+page runs of this package is copied from the working tree: all but folders that need arrays or compiled modules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CACHE = ROOT / "build" / "web"
+PYODIDE = "pyodide@314.0.7"
+CHARTS = "plotly.js-basic-dist-min@4.1.1"
+#: Of Pyodide's Python and its build of WebAssembly.
+PYTHON, ABI, PLATFORM = "3.14", "cp314", "pyemscripten_2026_0_wasm32"
+WHEELS = (
+    "pydantic==2.14.4", "pydantic-core==2.50.5", "annotated-types==0.8.0", "typing-extensions==4.16.0",
+    "typing-inspection==0.4.5",
+)  # fmt: skip
+PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+#: Folders of the package that the page does not use.
+LEFT_OUT = {
+    "analyses", "buddy", "capture", "figures", "importers", "measure", "papers", "replay", "sweep", "synthetic",
+    "trace", "validation", "workloads",
+}  # fmt: skip
+LEFT_OUT_FILES = (".pyx", ".pxd", ".pyi", ".h", ".c", ".cpp", ".cu", ".cl", ".so", ".maps", ".pyc", ".S")
+
+
+def main() -> int:
+    """Build the site."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("-o", "--output", metavar="FOLDER", type=Path, default=ROOT / "out" / "web")
+    folder: Path = parser.parse_args().output
+    try:
+        build(folder)
+    except (OSError, subprocess.CalledProcessError, tarfile.TarError, zipfile.BadZipFile) as error:
+        print(f"buddysim: error: make web: {error}: expected npm, pip and their registries", file=sys.stderr)
+        return 2
+    own = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    print(f"{folder}: {own / 1e6:.1f} MB, and Pyodide of {_size(folder / 'pyodide') / 1e6:.1f} MB")
+    return 0
+
+
+def build(folder: Path) -> None:
+    """Write the site; a folder of that name is replaced when the new one is complete."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as part:
+        site = Path(part) / "web"
+        shutil.copytree(ROOT / "buddysim" / "web" / "page", site)
+        _unpack(_npm_package(PYODIDE), site / "pyodide", PYODIDE_FILES)
+        _unpack(_npm_package(CHARTS), site, ("plotly-basic.min.js",))
+        with zipfile.ZipFile(site / "python.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
+            for wheel in _wheels():
+                _add_wheel(bundle, wheel)
+            for path in package_files():
+                _add(bundle, str(path.relative_to(ROOT)), path.read_bytes())
+        shutil.rmtree(folder, ignore_errors=True)
+        site.rename(folder)
+
+
+def package_files() -> list[Path]:
+    """Return the files of the package that the page runs, in order."""
+    package = ROOT / "buddysim"
+    return sorted(
+        path
+        for path in package.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and path.relative_to(package).parts[0] not in LEFT_OUT
+        and path.suffix not in LEFT_OUT_FILES
+    )
+
+
+def _npm_package(name: str) -> Path:
+    """Return the archive of a package at its version; npm checks what the registry says of its contents."""
+    stored = CACHE / f"{name.replace('@', '-')}.tgz"
+    if not stored.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            raise OSError("npm is missing (Debian: npm)")
+        with tempfile.TemporaryDirectory(dir=CACHE) as part:
+            subprocess.run([npm, "pack", "--silent", "--pack-destination", part, name], check=True, cwd=part)
+            (archive,) = Path(part).glob("*.tgz")
+            archive.rename(stored)
+    return stored
+
+
+def _wheels() -> list[Path]:
+    folder = CACHE / "wheels"
+    folder.mkdir(exist_ok=True)
+    found = {name: _stored(folder, name) for name in WHEELS}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        subprocess.run(
+            [
+                sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+                "--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp", "--abi", ABI, "--abi", "none",
+                "--platform", PLATFORM, "--platform", "any", "-d", os.fspath(folder), *missing,
+            ],
+            check=True,
+        )  # fmt: skip
+    return sorted(path for name in WHEELS if (path := _stored(folder, name)) is not None)
+
+
+def _stored(folder: Path, name: str) -> Path | None:
+    project, _, version = name.partition("==")
+    return next(iter(folder.glob(f"{project.replace('-', '_')}-{version}-*.whl")), None)
+
+
+def _unpack(archive: Path, folder: Path, names: tuple[str, ...]) -> None:
+    """Copy some files of an npm package."""
+    folder.mkdir(exist_ok=True)
+    with tarfile.open(archive) as tar:
+        for name in names:
+            content = tar.extractfile(f"package/{name}")
+            if content is None:
+                raise OSError(f"{archive.name}: no file {name}")
+            (folder / name).write_bytes(content.read())
+
+
+def _add_wheel(bundle: zipfile.ZipFile, wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        for name in sorted(content.namelist()):
+            if not name.endswith((".pyi", "RECORD")) and "/mypy" not in name:
+                _add(bundle, name, content.read(name))
+
+
+def _add(bundle: zipfile.ZipFile, name: str, content: bytes) -> None:
+    """Add a file with the same date everywhere: the same tree gives the same bundle."""
+    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    info.compress_type = zipfile.ZIP_DEFLATED
+    bundle.writestr(info, content)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
