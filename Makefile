@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help run test test-all bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
+.PHONY: help web run test test-all bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  compare both engines with published figures: writes docs/validation/"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
+	@echo "make web       the page that answers in a browser: out/web (npm and pip bring Pyodide and pydantic)"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest; workflows and issue forms by their schemas"
 	@echo "make sanitize  the tests on a build with address and undefined-behaviour sanitizers"
@@ -70,6 +71,10 @@ traces: build
 	@test -n "$(CAPTURES)" || { \
 	    echo "buddysim: error: make traces CAPTURES=FOLDER: expected the folder whose data/ holds the archives" >&2; exit 2; }
 	$(python) tools/make_traces.py --shared "$(CAPTURES)" -o traces/large
+
+# The page's files, Pyodide with them: for any web server, or `python -m buddysim web`.
+web: develop
+	$(python) tools/make_web.py
 
 # The API's reference is made from the docstrings; every link is followed, those to other sites too.
 docs: develop

@@ -18,6 +18,9 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import buddysim
+from buddysim.training.result import SOURCES
+
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "web"
 PYODIDE = "pyodide@314.0.7"
@@ -29,10 +32,12 @@ WHEELS = (
     "typing-inspection==0.4.5",
 )  # fmt: skip
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+#: Folders of the package whose sources are counted in the checksum of the simulator.
+COUNTED = {"base", "compress", "formats", "machine", "training"}
 #: Folders of the package that the page does not use.
 LEFT_OUT = {
     "analyses", "buddy", "capture", "figures", "importers", "measure", "papers", "replay", "sweep", "synthetic",
-    "trace", "validation", "workloads",
+    "trace", "validation", "web", "workloads",
 }  # fmt: skip
 LEFT_OUT_FILES = (".pyx", ".pxd", ".pyi", ".h", ".c", ".cpp", ".cu", ".cl", ".so", ".maps", ".pyc", ".S")
 
@@ -66,6 +71,8 @@ def build(folder: Path) -> None:
                 _add_wheel(bundle, wheel)
             for path in package_files():
                 _add(bundle, str(path.relative_to(ROOT)), path.read_bytes())
+            about = f"Metadata-Version: 2.1\nName: buddysim\nVersion: {buddysim.__version__}\n"
+            _add(bundle, f"buddysim-{buddysim.__version__}.dist-info/METADATA", about.encode())
         shutil.rmtree(folder, ignore_errors=True)
         site.rename(folder)
 
@@ -76,11 +83,14 @@ def package_files() -> list[Path]:
     return sorted(
         path
         for path in package.rglob("*")
-        if path.is_file()
-        and "__pycache__" not in path.parts
-        and path.relative_to(package).parts[0] not in LEFT_OUT
-        and path.suffix not in LEFT_OUT_FILES
+        if path.is_file() and "__pycache__" not in path.parts and _is_used(path.relative_to(package))
     )
+
+
+def _is_used(path: Path) -> bool:
+    if path.parts[0] in COUNTED and path.suffix in SOURCES:
+        return True
+    return path.parts[0] not in LEFT_OUT and path.suffix not in LEFT_OUT_FILES
 
 
 def _npm_package(name: str) -> Path:
@@ -106,8 +116,8 @@ def _wheels() -> list[Path]:
         subprocess.run(
             [
                 sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-                "--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp", "--abi", ABI, "--abi", "none",
-                "--platform", PLATFORM, "--platform", "any", "-d", os.fspath(folder), *missing,
+                "--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp", "--abi", ABI,
+                "--abi", "none", "--platform", PLATFORM, "--platform", "any", "-d", os.fspath(folder), *missing,
             ],
             check=True,
         )  # fmt: skip

@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 TASKS: Mapping[str, Sequence[str]] = {
     "simulate": ("run", "train", "fit", "sweep"),
     "prepare": ("capture", "import", "generate", "workloads", "profile", "verify", "info"),
-    "look": ("results", "diff", "explain", "plot", "report", "analyse"),
+    "look": ("results", "diff", "explain", "plot", "report", "analyse", "web"),
     "machine and models": ("machines", "networks", "list", "calibrate", "validate", "traces", "recover"),
 }
 _OTHER_TASKS = "commands of plug-ins"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
-_SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
+SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
     "Layers run one after the other, the copy of the input batch and the framework's own overhead take no time: "
@@ -306,7 +306,7 @@ def simulator_checksum() -> str:
     digest = hashlib.sha256()
     for part in ("base", "compress", "formats", "machine", "training"):
         for path in sorted((package / part).rglob("*")):
-            if path.suffix in _SOURCES:
+            if path.suffix in SOURCES:
                 digest.update(path.relative_to(package).as_posix().encode())
                 digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import buddysim.compress as bc
 from buddysim.base.errors import BuddysimError
 from buddysim.compress.compressors import REGISTRY
+from buddysim.compress.size_classes import class_numbers
 from tests.compress.entries import words_entry
 
 
@@ -112,7 +113,7 @@ def test_only_a_zero_entry_takes_nothing() -> None:
 
 @given(st.integers(0, 1089))
 def test_class_numbers_are_those_of_size_class(bits: int) -> None:
-    number = bc.class_numbers(np.array([bits], np.uint32), np.array([False]))[0]
+    number = class_numbers(np.array([bits], np.uint32), np.array([False]))[0]
     assert bc.STUDY_CLASSES[number] == bc.size_class(bits)
     assert bc.SECTORS_OF_CLASS[number] == bc.sectors_needed(bits)
 

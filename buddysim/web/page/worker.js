@@ -12,8 +12,8 @@ async function start() {
   answers = python.runPython(`
 import sys
 sys.path.insert(0, "/lib/python")
-from buddysim.web import in_browser
-in_browser`);
+from buddysim.browser import entry
+entry`);
   postMessage({ piece: "ready", choices: JSON.parse(answers.choices_text()) });
 }
 

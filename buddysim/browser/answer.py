@@ -6,7 +6,6 @@ Each piece is what `json.dumps` takes. The text to download is that of ``train -
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import os
 from collections.abc import Iterator, Mapping
@@ -15,8 +14,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.boundary import ending
+from buddysim.base.csvfile import csv_text
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import to_json
+from buddysim.browser.memory_series import memory_at_peak, memory_over_time
+from buddysim.browser.question import command_line, field_of, train_arguments
 from buddysim.cli import CommandParser, Finished, train
 from buddysim.report.fit_answer import AS_IS, cheapest, fit_answer, in_use, is_lossy
 from buddysim.report.scheme_rows import simplicity
@@ -24,8 +26,6 @@ from buddysim.report.training_caveats import training_caveats
 from buddysim.training.driver import simulate_request
 from buddysim.training.not_simulated import NotSimulatedError
 from buddysim.training.result import TrainingResult
-from buddysim.web.memory_series import memory_at_peak, memory_over_time
-from buddysim.web.question import command_line, field_of, train_arguments
 
 if TYPE_CHECKING:
     import argparse
@@ -137,9 +137,4 @@ def _details(name: str, outcome: IterationOutcome, request: TrainingRequest) -> 
 
 
 def _csv(results: Mapping[str, Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_CSV)
-    for name, result in results.items():
-        writer.writerow([name, *(result[key] for key in _CSV[1:])])
-    return text.getvalue()
+    return csv_text([_CSV, *([name, *(result[key] for key in _CSV[1:])] for name, result in results.items())])

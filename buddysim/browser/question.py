@@ -44,7 +44,6 @@ def command_line(arguments: list[str]) -> str:
 def field_of(line: str, question: Mapping[str, str]) -> str:
     """Return the field that an error is about: the one whose option it names, else the model."""
     for field, flag in FLAGS.items():
-        names = (flag, f"argument {flag}", field) + (("unknown machine",) if field == "machine" else ())
-        if any(line.startswith(name) for name in names) or (question.get(field) and f"{flag} " in line):
+        if line.startswith((flag, f"{field} ", f"{field}:")) or f"argument {flag}:" in line:
             return field
-    return "model"
+    return "machine" if line.startswith(f"{question.get('machine')}: ") else "model"

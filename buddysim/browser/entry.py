@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from buddysim.web.answer import Piece, answer
-from buddysim.web.choices import choices
+from buddysim.base.output import write_text
+from buddysim.browser.answer import Piece, answer
+from buddysim.browser.choices import choices
 
 _LARGEST_FILE = 5 * 2**20
-_FOLDER = Path("/tmp/question")  # noqa: S108 - of the browser's own memory
+_FOLDER = Path("/tmp/question")
 
 
 def choices_text() -> str:
@@ -49,6 +50,6 @@ def steps(question_text: str, files_text: str) -> Steps:
         if len(content) > _LARGEST_FILE:
             line = f"{name}: {len(content)} characters: expected at most {_LARGEST_FILE}"
             return Steps(iter([{"piece": "error", "line": line, "field": "model"}]))
-        (_FOLDER / name).write_text(content, encoding="utf-8")
+        write_text(_FOLDER / name, content)
         question["model"] = name
     return Steps(answer(question, _FOLDER))

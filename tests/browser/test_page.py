@@ -1,0 +1,268 @@
+"""The page in a real browser: its numbers are the command line's; keyboard, small screens, bad input, no network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from buddysim.cli import main
+from buddysim.web.server import open_server
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make test-all")
+ROOT = Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SHOTS = ROOT / "out" / "web-shots"
+#: Two layers, so that a question takes no second.
+CONFIG = {
+    "model_type": "llama", "hidden_size": 256, "intermediate_size": 688, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1000, "max_position_embeddings": 512,
+}  # fmt: skip
+MINUTE = 60_000
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: make test-all"),
+    pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed: make test-all"),
+]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Build the site and serve it."""
+    folder = tmp_path_factory.mktemp("web") / "site"
+    done = subprocess.run(
+        [sys.executable, "tools/make_web.py", "-o", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode == 2 and "registries" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    own = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    assert own <= 6_000_000
+    with open_server(folder, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, address: str) -> Any:
+    """Open the page once, at a small model; errors of its scripts fail the tests."""
+    opened = browser.new_page(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    opened.problems = []
+    opened.on("pageerror", lambda error: opened.problems.append(str(error)))
+    opened.goto(f"{address}#{urlencode({'model': 'resnet18', 'machine': 'gtx-1080-ti'})}")
+    finished(opened)
+    return opened
+
+
+def finished(page: Any) -> None:
+    """Wait for the end of an answer."""
+    playwright.expect(page.locator("[data-download=json]")).to_be_enabled(timeout=3 * MINUTE)
+
+
+def ask(page: Any, **fields: str) -> None:
+    """Fill fields as a person does: by the mouse and the keyboard; ask once, at the end."""
+    for name, value in fields.items():
+        field = page.locator(f"#{name}")
+        if name in ("model", "machine", "recipe", "optimizer"):
+            field.select_option(value)
+        else:
+            field.fill(value)
+    page.locator("#ask").click()
+
+
+def downloaded(page: Any, kind: str, folder: Path) -> Path:
+    with page.expect_download() as waiting:
+        page.locator(f"[data-download={kind}]").click()
+    target = folder / f"download.{kind}"
+    waiting.value.save_as(target)
+    return target
+
+
+def without_python(results: dict[str, Any]) -> dict[str, Any]:
+    for one in results.values():
+        for name in ("python", "numpy"):
+            del one["provenance"][name]
+    return results
+
+
+def assert_as_the_command(page: Any, arguments: list[str], tmp_path: Path) -> None:
+    """Compare the page with the command that it shows, to the last digit."""
+    command = page.input_value("#command")
+    assert command == f"python -m buddysim {' '.join(arguments)}"
+    there = without_python(json.loads(downloaded(page, "json", tmp_path).read_text()))
+    saved = tmp_path / "here.json"
+    assert main([*arguments, "--json", str(saved)]) == 0
+    here = without_python(json.loads(saved.read_text()))
+    assert len(there) > 5
+    assert there == {name: here[name] for name in there}
+    missing = set(here) - set(there)
+    assert all(name in page.text_content("#doing") for name in missing)
+    assert page.problems == []
+
+
+QUESTIONS = [
+    {"model": "resnet18", "machine": "gtx-1080-ti", "batch": "64", "optimizer": "momentum"},
+    {"model": "alexnet", "machine": "rtx-4090", "batch": "1024"},
+    {"model": "vit-b16", "machine": "rtx-4090", "memory": "2GB", "batch": "8"},
+    {"model": "gpt2", "machine": "h100-sxm", "recipe": "amp-bf16", "sequence": "512", "batch": "2"},
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one["model"])
+def test_every_number_is_the_command_lines(question: dict[str, str], page: Any, tmp_path: Path) -> None:
+    empty = dict.fromkeys(("memory", "batch", "sequence", "recipe", "optimizer"), "")
+    ask(page, **{**empty, **question})
+    finished(page)
+    flags = {"memory": "--memory-budget"}
+    given = [
+        part
+        for name in ("machine", "memory", "recipe", "optimizer", "batch", "sequence")
+        if question.get(name)
+        for part in (flags.get(name, f"--{name}"), question[name])
+    ]
+    assert_as_the_command(page, ["train", question["model"], *given, "--scheme", "all"], tmp_path)
+    verdict = page.text_content("#verdict")
+    assert verdict.startswith(("fits as is", "does not fit as is"))
+    assert "off by" in page.text_content("#error-time")
+
+
+def test_a_pasted_config(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config.json").write_text(json.dumps(CONFIG))
+    page.fill("#config", json.dumps(CONFIG))
+    ask(page, machine="rtx-4090", memory="", batch="2", sequence="128", recipe="", optimizer="adamw")
+    finished(page)
+    arguments = [
+        "train", "config.json", "--machine", "rtx-4090", "--optimizer", "adamw", "--batch", "2", "--sequence", "128",
+        "--scheme", "all",
+    ]  # fmt: skip
+    assert_as_the_command(page, arguments, tmp_path)
+
+
+def test_a_dropped_graph(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "traces")
+    page.set_input_files("#file", ROOT / "traces" / "fashion-cnn.graph.json")
+    ask(page, machine="rtx-4090", memory="", batch="", sequence="", recipe="", optimizer="")
+    finished(page)
+    arguments = ["train", "fashion-cnn.graph.json", "--machine", "rtx-4090", "--scheme", "all"]
+    assert_as_the_command(page, arguments, tmp_path)
+
+
+def test_bad_input_has_the_commands_line_next_to_its_field(page: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    page.locator("#model").select_option("resnet18")
+    finished(page)
+    ask(page, batch="0", sequence="", memory="", recipe="", optimizer="")
+    shown = page.locator("#batch-error")
+    playwright.expect(shown).not_to_be_empty(timeout=MINUTE)
+    assert main(["train", "resnet18", "--machine", "rtx-4090", "--batch", "0", "--scheme", "all"]) == 2
+    assert capsys.readouterr().err == f"buddysim: error: {shown.text_content()}\n"
+    assert page.evaluate("document.activeElement.id") == "batch"
+
+
+@pytest.mark.parametrize(
+    "config",
+    ['{"hidden_size": }', "[1]", json.dumps({**CONFIG, "num_hidden_layers": 10**6}), "x" * (5 * 2**20 + 1)],
+    ids=["no JSON", "no config", "a million layers", "over 5 MB"],
+)
+def test_a_bad_config_ends_with_a_line(config: str, page: Any) -> None:
+    page.fill("#batch", "1")
+    page.evaluate("text => { document.getElementById('config').value = text; }", config)
+    page.locator("#ask").click()
+    playwright.expect(page.locator("#model-error")).not_to_be_empty(timeout=MINUTE)
+    page.fill("#config", "")
+
+
+def test_a_link_brings_the_question_back(browser: Any, page: Any, address: str) -> None:
+    ask(page, model="alexnet", machine="titan-x", batch="16")
+    finished(page)
+    link = page.url
+    assert link.startswith(f"{address}#")
+    page.goto(f"{address}#model=resnet18")
+    finished(page)
+    page.goto(link)
+    playwright.expect(page.locator("#command")).to_have_value(
+        "python -m buddysim train alexnet --machine titan-x --batch 16 --scheme all", timeout=MINUTE
+    )
+    finished(page)
+
+
+def test_the_keyboard_reads_every_value(page: Any) -> None:
+    page.locator("#schemes-chart").focus()
+    seen = set()
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+        seen.add(page.text_content("#value"))
+    assert len(seen) == 4
+    assert all(" ms" in text and "GiB" in text for text in seen)
+
+
+def test_a_cancelled_simulation_leaves_the_page_alive(page: Any) -> None:
+    ask(page, model="llama-3.1-8b", machine="h100-sxm", batch="4")
+    playwright.expect(page.locator("#doing")).to_contain_text("of", timeout=MINUTE)
+    page.locator("#cancel").click()
+    assert "cancelled" in page.text_content("#doing")
+    ask(page, model="alexnet", machine="titan-x", batch="16")
+    finished(page)
+    assert page.problems == []
+
+
+def test_without_a_network_after_the_first_load(page: Any) -> None:
+    page.context.set_offline(True)
+    ask(page, batch="32")
+    finished(page)
+    page.context.set_offline(False)
+
+
+def test_screens_of_all_sizes(page: Any) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    for width, height in ((360, 740), (768, 1024), (1280, 800), (1600, 900)):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": height})
+            page.wait_for_timeout(300)
+            wide, tall = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+            assert wide <= width
+            if width == 1280:
+                bottom = page.locator("#time-chart").bounding_box()
+                assert bottom["y"] + bottom["height"] <= height
+            assert tall < 4000
+            page.screenshot(path=SHOTS / f"{width}-{scheme}.png", full_page=True)
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 640, "height": 400})  # 1280 x 800 at 200 %
+    assert page.evaluate("document.documentElement.scrollWidth") <= 640
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def test_axe_finds_nothing_serious(page: Any, tmp_path: Path) -> None:
+    npm = shutil.which("npm")
+    assert npm is not None
+    done = subprocess.run([npm, "pack", "--silent", "axe-core@4.14.1"], cwd=tmp_path, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("npm brings no axe-core")
+    shutil.unpack_archive(next(tmp_path.glob("*.tgz")), tmp_path, filter="data")
+    page.evaluate((tmp_path / "package" / "axe.min.js").read_text(encoding="utf-8"))
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(300)
+        found = page.evaluate("axe.run()")
+        bad = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in bad] == []
+    page.emulate_media(color_scheme="light")
