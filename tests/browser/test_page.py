@@ -122,7 +122,7 @@ QUESTIONS = [
     {"model": "resnet18", "machine": "gtx-1080-ti", "batch": "64", "optimizer": "momentum"},
     {"model": "alexnet", "machine": "rtx-4090", "batch": "1024"},
     {"model": "vit-b16", "machine": "rtx-4090", "memory": "2GB", "batch": "8"},
-    {"model": "gpt2", "machine": "h100-sxm", "recipe": "amp-bf16", "sequence": "512", "batch": "2"},
+    {"model": "bert-base", "machine": "h100-sxm", "batch": "2"},
 ]
 
 
@@ -145,14 +145,15 @@ def test_every_number_is_the_command_lines(question: dict[str, str], page: Any, 
 
 
 def test_a_pasted_config(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "question").mkdir()
+    monkeypatch.chdir(tmp_path / "question")  # a config.json is named by its folder
     Path("config.json").write_text(json.dumps(CONFIG))
     page.fill("#config", json.dumps(CONFIG))
-    ask(page, machine="rtx-4090", memory="", batch="2", sequence="128", recipe="", optimizer="adamw")
+    ask(page, machine="rtx-4090", memory="", batch="2", sequence="128", recipe="amp-bf16", optimizer="adamw")
     finished(page)
     arguments = [
-        "train", "config.json", "--machine", "rtx-4090", "--optimizer", "adamw", "--batch", "2", "--sequence", "128",
-        "--scheme", "all",
+        "train", "config.json", "--machine", "rtx-4090", "--recipe", "amp-bf16", "--optimizer", "adamw", "--batch", "2",
+        "--sequence", "128", "--scheme", "all",
     ]  # fmt: skip
     assert_as_the_command(page, arguments, tmp_path)
 

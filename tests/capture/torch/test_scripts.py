@@ -14,7 +14,6 @@ import runpy
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -55,10 +54,12 @@ OF_TRANSFORMERS = {
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function in a process of its own: nothing of one script is there when the next one runs.
 
-    What each script's first step imports is imported before, once.
+    It is forked from a process that has imported what each script's first step imports, and computed nothing: one that
+    is forked from a process whose OpenMP threads have computed stands still at its first product.
     """
-    import_module("torch._dynamo")
-    with get_context("fork").Pool(1) as pool:
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["torch._dynamo", __name__])
+    with context.Pool(1) as pool:
         return pool.apply(_uncollected, (function, *arguments))
 
 
