@@ -1,6 +1,6 @@
-"""The answer to a question of the page, piece by piece: `train` of every scheme, one after the other.
+"""The answer to a question of the page, part by part: `train` of every scheme, one after the other.
 
-Each piece is what `json.dumps` takes. The text to download is that of ``train --json``, by the same functions.
+Each part is what `json.dumps` takes. The text to download is that of ``train --json``, by the same functions.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from buddysim.training.outcome import IterationOutcome
     from buddysim.training.request import TrainingRequest
 
-Piece = dict[str, Any]
+AnswerPart = dict[str, Any]
 _ERROR = "buddysim: error: "
 _CSV = ("scheme", "fits", "time_ms", "time_min_ms", "time_max_ms", "memory.peak_bytes", "memory.peak_reserved_bytes",
         "memory.capacity_bytes", "offload.bytes", "host.peak_pinned_bytes")  # fmt: skip
 
 
-def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") -> Iterator[Piece]:
+def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") -> Iterator[AnswerPart]:
     """Answer a question.
 
     Parameters
@@ -48,12 +48,12 @@ def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") ->
 
     Yields
     ------
-    ``{"piece": "start"}`` with the command; ``"scheme"``, one for each, the framework's own first; ``"end"`` with the
-    verdict and the texts to download; or ``"error"`` with the field and the line of the command
+    ``{"part": "start"}`` with the command; ``"scheme"``, one for each, the framework's own first; ``"end"`` with the
+    sentence and the texts to download; or ``"error"`` with the field and the line of the command
     """
     arguments = train_arguments(question)
     try:
-        yield {"piece": "start", "command": command_line(arguments)}
+        yield {"part": "start", "command": command_line(arguments)}
         args = _parsed(arguments)
         with contextlib.chdir(folder):
             request = train.request_of(args)
@@ -61,7 +61,7 @@ def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") ->
         yield from _answered(request, args)
     except BuddysimError as error:
         line = ending(error).line.removeprefix("error: ")
-        yield {"piece": "error", "line": line, "field": field_of(line, question)}
+        yield {"part": "error", "line": line, "field": field_of(line, question)}
 
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
@@ -81,7 +81,7 @@ def _parser() -> CommandParser:
     return parser
 
 
-def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[Piece]:
+def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[AnswerPart]:
     network = request.load_network()
     names = train.selected_schemes(args, recorded=network.recorded)
     plain = next((name for name in AS_IS if name in names), names[0])
@@ -99,26 +99,26 @@ def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[Pi
         results[name] = TrainingResult.from_outcome(outcome).to_dict()
         best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
         shown = {kept: one for kept, one in {**shown, name: outcome}.items() if kept in (plain, best)}
-        verdict = _verdict(results, last=count == len(ordered))
+        sentence = _sentence(results, last=count == len(ordered))
         yield {
-            "piece": "scheme", "done": count, "of": len(ordered), "verdict": verdict, **_point(name, results[name]),
+            "part": "scheme", "done": count, "of": len(ordered), "sentence": sentence, **_point(name, results[name]),
             **(_details(name, outcome, request) if name == plain else {}),
         }  # fmt: skip
     best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
     in_order = {name: results[name] for name in names if name in results}
     yield {
-        "piece": "end", "verdict": _verdict(results, last=True), "best": best, "skipped": skipped,
+        "part": "end", "sentence": _sentence(results, last=True), "best": best, "skipped": skipped,
         "json": to_json(in_order), "csv": _csv(in_order), "caveats": list(training_caveats(results)),
         **(_details(best, shown[best], request) if best in shown else {}),
     }  # fmt: skip
 
 
-def _verdict(results: Mapping[str, Mapping[str, Any]], last: bool) -> str:
+def _sentence(results: Mapping[str, Mapping[str, Any]], last: bool) -> str:
     text = fit_answer(results, simplicity(results))
     return text if last else text.replace(": none of these schemes makes it fit", ": looking for a scheme")
 
 
-def _point(name: str, result: Mapping[str, Any]) -> Piece:
+def _point(name: str, result: Mapping[str, Any]) -> AnswerPart:
     """One scheme in the diagram of time against memory."""
     return {
         "scheme": name, "fits": result["fits"], "lossy": is_lossy(result), "nothing": result["nothing_to_do"],
@@ -127,7 +127,7 @@ def _point(name: str, result: Mapping[str, Any]) -> Piece:
     }  # fmt: skip
 
 
-def _details(name: str, outcome: IterationOutcome, request: TrainingRequest) -> Piece:
+def _details(name: str, outcome: IterationOutcome, request: TrainingRequest) -> AnswerPart:
     """Memory of one scheme, at the peak and over time."""
     run = TrainingResult.from_outcome(outcome).provenance
     return {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from buddysim.base.output import write_text
-from buddysim.browser.answer import Piece, answer
+from buddysim.browser.answer import AnswerPart, answer
 from buddysim.browser.choices import choices
 
 _LARGEST_FILE = 5 * 2**20
@@ -24,16 +24,16 @@ class Steps:
 
     Parameters
     ----------
-    pieces : the answer
+    parts : the answer
     """
 
-    def __init__(self, pieces: Iterator[Piece]) -> None:
-        self._pieces = pieces
+    def __init__(self, parts: Iterator[AnswerPart]) -> None:
+        self._parts = parts
 
     def next_text(self) -> str | None:
-        """Return the next piece as JSON; None at the end."""
-        piece = next(self._pieces, None)
-        return None if piece is None else json.dumps(piece)
+        """Return the next part as JSON; None at the end."""
+        part = next(self._parts, None)
+        return None if part is None else json.dumps(part)
 
 
 def steps(question_text: str, files_text: str) -> Steps:
@@ -49,7 +49,7 @@ def steps(question_text: str, files_text: str) -> Steps:
     for name, content in json.loads(files_text).items():
         if len(content) > _LARGEST_FILE:
             line = f"{name}: {len(content)} characters: expected at most {_LARGEST_FILE}"
-            return Steps(iter([{"piece": "error", "line": line, "field": "model"}]))
+            return Steps(iter([{"part": "error", "line": line, "field": "model"}]))
         write_text(_FOLDER / name, content)
         question["model"] = name
     return Steps(answer(question, _FOLDER))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PS_PER_MS = 10**9
 #: Points of a curve: each has the step of the largest total among those that it stands for.
-MOST_POINTS = 400
+MAX_POINTS = 400
 
 
 def memory_at_peak(outcome: IterationOutcome) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def memory_over_time(outcome: IterationOutcome) -> dict[str, Any]:
     times, held = outcome.memory_over_time()
     used = {kind: amounts for kind, amounts in held.items() if any(amounts)}
     totals = [sum(amounts) for amounts in zip(*used.values(), strict=True)]
-    width = -(-len(totals) // MOST_POINTS)
+    width = -(-len(totals) // MAX_POINTS)
     steps = [
         max(range(first, min(first + width, len(totals))), key=lambda step: (totals[step], -step))
         for first in range(0, len(totals), width or 1)

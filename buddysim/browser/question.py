@@ -1,4 +1,4 @@
-"""The form as a command line: what the page asks is what `train` and `fit` are asked."""
+"""The form as a command line: what the page sends is what `train` and `fit` get."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def test_every_number_is_the_command_lines(question: dict[str, str], page: Any, 
         for part in (flags.get(name, f"--{name}"), question[name])
     ]
     assert_as_the_command(page, ["train", question["model"], *given, "--scheme", "all"], tmp_path)
-    verdict = page.text_content("#verdict")
-    assert verdict.startswith(("fits as is", "does not fit as is"))
+    sentence = page.text_content("#sentence")
+    assert sentence.startswith(("fits as is", "does not fit as is"))
     assert "off by" in page.text_content("#error-time")
 
 

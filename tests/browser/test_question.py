@@ -34,16 +34,16 @@ def test_the_command_can_be_copied() -> None:
 
 
 def test_the_answer_is_the_commands(tmp_path: Path) -> None:
-    pieces = list(answer(QUESTION))
-    assert pieces[0]["command"] == f"python -m buddysim {' '.join(train_arguments(QUESTION))}"
+    parts = list(answer(QUESTION))
+    assert parts[0]["command"] == f"python -m buddysim {' '.join(train_arguments(QUESTION))}"
     out = tmp_path / "train.json"
     assert main([*train_arguments(QUESTION), "--json", str(out)]) == 0
-    assert pieces[-1]["json"] == out.read_text(encoding="utf-8")
-    results = json.loads(pieces[-1]["json"])
-    points = {piece["scheme"]: piece for piece in pieces if piece["piece"] == "scheme"}
+    assert parts[-1]["json"] == out.read_text(encoding="utf-8")
+    results = json.loads(parts[-1]["json"])
+    points = {part["scheme"]: part for part in parts if part["part"] == "scheme"}
     assert points.keys() == results.keys()
     assert all(points[name]["time_ms"] == one["time_ms"] for name, one in results.items())
-    rows = pieces[-1]["csv"].splitlines()
+    rows = parts[-1]["csv"].splitlines()
     assert rows[0].startswith("scheme,fits,time_ms")
     assert sorted(row.partition(",")[0] for row in rows[1:]) == sorted(results)
 
@@ -65,7 +65,7 @@ def test_what_is_wrong_stands_next_to_its_field(
 ) -> None:
     question = {**QUESTION, **changed}
     last = list(answer(question))[-1]
-    assert (last["piece"], last["field"]) == ("error", field)
+    assert (last["part"], last["field"]) == ("error", field)
     assert begin in last["line"]
     if "argument" in begin:
         with pytest.raises(SystemExit):

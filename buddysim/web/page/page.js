@@ -18,9 +18,9 @@ const gib = (bytes) => `${(bytes / GIB).toFixed(2)} GiB`;
 const ms = (value) => `${Number(value.toPrecision(4))} ms`;
 
 function handle(data) {
-  if (data.piece === "ready") return fill(data.choices);
+  if (data.part === "ready") return fill(data.choices);
   if (data.number !== undefined && data.number !== state.number) return;
-  ({ start: begun, scheme: addScheme, end: ended, error: refused, failed: failed })[data.piece](data);
+  ({ start: begun, scheme: addScheme, end: ended, error: refused, failed: failed })[data.part](data);
 }
 
 function fill(choices) {
@@ -89,22 +89,22 @@ function idle(text) {
 
 function begun({ command }) { $("command").value = command; }
 
-function addScheme(piece) {
-  state.points.push(piece);
-  show("verdict", piece.verdict);
-  $("progress").value = piece.done / piece.of;
-  show("doing", `${piece.done} of ${piece.of} schemes`);
-  if (piece.memory) drawMemory(piece);
+function addScheme(part) {
+  state.points.push(part);
+  show("sentence", part.sentence);
+  $("progress").value = part.done / part.of;
+  show("doing", `${part.done} of ${part.of} schemes`);
+  if (part.memory) drawMemory(part);
   drawSchemes();
 }
 
-function ended(piece) {
-  show("verdict", piece.verdict);
-  idle(`${state.points.length} schemes simulated${Object.keys(piece.skipped).length ? `; not in the browser or not with these options: ${Object.keys(piece.skipped).join(", ")}` : ""}`);
-  if (piece.memory) drawMemory(piece);
-  state.texts = { json: piece.json, csv: piece.csv };
+function ended(part) {
+  show("sentence", part.sentence);
+  idle(`${state.points.length} schemes simulated${Object.keys(part.skipped).length ? `; not in the browser or not with these options: ${Object.keys(part.skipped).join(", ")}` : ""}`);
+  if (part.memory) drawMemory(part);
+  state.texts = { json: part.json, csv: part.csv };
   for (const name of ["json", "csv", "png"]) document.querySelector(`[data-download=${name}]`).disabled = false;
-  $("caveats").replaceChildren(...piece.caveats.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+  $("caveats").replaceChildren(...part.caveats.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   drawSchemes();
 }
 

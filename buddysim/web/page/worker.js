@@ -1,4 +1,4 @@
-// Python in a thread of its own: the page never waits for it. A question is answered in pieces; between two of them a
+// Python in a thread of its own: the page never waits for it. A question is answered in parts; between two of them a
 // newer question, which has a higher number, takes its place.
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
@@ -14,10 +14,10 @@ import sys
 sys.path.insert(0, "/lib/python")
 from buddysim.browser import entry
 entry`);
-  postMessage({ piece: "ready", choices: JSON.parse(answers.choices_text()) });
+  postMessage({ part: "ready", choices: JSON.parse(answers.choices_text()) });
 }
 
-const ready = start().catch((error) => postMessage({ piece: "failed", line: String(error.message ?? error) }));
+const ready = start().catch((error) => postMessage({ part: "failed", line: String(error.message ?? error) }));
 const breath = () => new Promise((resolve) => setTimeout(resolve));
 
 onmessage = async ({ data }) => {
@@ -32,12 +32,12 @@ onmessage = async ({ data }) => {
     try {
       text = steps.next_text();
     } catch (error) {
-      text = JSON.stringify({ piece: "failed", line: String(error.message).trim().split("\n").pop() });
+      text = JSON.stringify({ part: "failed", line: String(error.message).trim().split("\n").pop() });
     }
     if (text === undefined || text === null) break;
-    const piece = JSON.parse(text);
-    postMessage({ ...piece, number: data.number });
-    if (piece.piece === "failed") break;
+    const part = JSON.parse(text);
+    postMessage({ ...part, number: data.number });
+    if (part.part === "failed") break;
     await breath();
   }
   steps.destroy();
