@@ -35,6 +35,9 @@ missing_packages() {
     done
 }
 
+# Debian's npm brings hundreds of packages: it is installed only where no other npm is there.
+if ! command -v npm >/dev/null; then packages+=(npm); fi
+
 install_packages() {
     local as_root=()
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -77,6 +80,10 @@ install_python_packages() {
     if ! "$python" -c 'import lz4.block' 2>/dev/null; then
         say "installing lz4"
         "${pip[@]}" --quiet lz4 || { say "could not be installed: lz4"; status=1; }
+    fi
+    if ! "$python" -c 'import playwright' 2>/dev/null; then
+        say "installing playwright, which drives the browser"
+        "${pip[@]}" --quiet playwright || { say "could not be installed: playwright"; status=1; }
     fi
     if ! "$python" -c 'import plotly' 2>/dev/null; then
         say "installing plotly"
