@@ -4,7 +4,8 @@ python tools/convert_operator_timings.py FOLDER
 
 FOLDER holds the tables of aiconfigurator (Apache-2.0), NeuSight (MIT), vidur (MIT), Liger (BSD-2) and LLMCompass
 (BSD-3), as `../shared/data/llm` has them. The same shapes are kept on every GPU, so that one can be left out. Rows of
-two frameworks become their geometric mean. The result is the same on every machine.
+two frameworks become their geometric mean, but for those that the L2 cache shortens. The result is the same on every
+machine.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 from statistics import median
 
 from buddysim.base.output import write_text
+from buddysim.machine.training import TrainingMachine
+from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.rows import ATTENTION, ENGINES, EXPERTS, ITERATIONS, MEMORY, PRODUCTS
 from buddysim.training.cost.operators.split import number_of
 from buddysim.training.cost.operators.steps import FLASH_LOSS, NO_LOSS, UNTIMED_LOSS
@@ -105,10 +108,12 @@ def spreads(measured: Iterable[tuple[tuple[object, ...], float]]) -> Iterator[tu
 
 def products(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
     """Yield products: GPU, number format, batch, m, n, k, source."""
+    caches = {name: GpuFigures.of(TrainingMachine.load(name)).l2_bytes for name in set(MACHINES.values())}
     for row in rows_of(folder, "operator_timings_gemm_bf16.csv.xz"):
         shape = (1, int(row["m_tokens"]), int(row["n_out"]), int(row["k_in"]))
-        if row["dtype"] == "bf16" and in_sample("tensor-core", *shape):
-            yield (MACHINES[row["gpu"]], "bf16", *shape, "a"), float(row["ms"])
+        machine = MACHINES[row["gpu"]]
+        if row["dtype"] == "bf16" and in_sample("tensor-core", *shape) and not fills_cache(row, caches[machine]):
+            yield (machine, "bf16", *shape, "a"), float(row["ms"])
     for row in rows_of(folder, "operator_timings_neusight_fp32.csv.xz"):
         if row["op"] in ("linear", "bmm") and row["gpu"] in MACHINES:
             shape = tuple(int(row[name]) for name in ("batch", "m", "k_out", "n_inner"))
@@ -122,6 +127,16 @@ def products(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
         if row["op"].startswith("product"):
             m, k, n = (int(float(row[name])) for name in ("a", "b", "c"))
             yield ("a100-80", "fp16", 1, m, n, k, "c"), float(row["value"])
+
+
+def fills_cache(row: Mapping[str, str], l2_bytes: float) -> bool:
+    """Whether a row of products was timed with sets of weights that just fill the L2 cache, and are found there in part.
+
+    TensorRT-LLM's rows use so many sets of weights in turn as the cache holds, at most five
+    (`collector/trtllm/collect_gemm.py`); vLLM's use six.
+    """
+    weights = 2 * int(row["n_out"]) * int(row["k_in"])
+    return row["framework"].startswith("trtllm") and l2_bytes / 5 < weights <= 1.5 * l2_bytes
 
 
 def _projection(row: dict[str, str]) -> tuple[int, int, int, int] | None:
@@ -184,8 +199,8 @@ def liger(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
             tensor = 4 * 4096 * extent
             yield (gpu, "norm", 2 * tensor, extent, "l"), forward
             yield (gpu, "norm_backward", 3 * tensor, extent, "l"), backward
-        elif kernel == "relu_squared":  # a ReLU and a square, in bf16
-            yield (gpu, "elementwise", 2 * 2 * 2 * 4096 * extent, extent, "l"), forward
+        elif kernel == "relu_squared":  # a ReLU and a square, in bf16: a row is of one of these two kernels
+            yield (gpu, "elementwise", 2 * 2 * 4096 * extent, extent, "l"), forward / 2
         elif kernel == "cross_entropy":
             tensor = 4 * 8 * 2048 * extent
             yield (gpu, "long_softmax" if extent > 8192 else "softmax", 2 * tensor, extent, "l"), forward

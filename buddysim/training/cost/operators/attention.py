@@ -1,9 +1,10 @@
 """Time of fused attention (FlashAttention): blocks of queries over the multiprocessors, each with the keys it sees.
 
-A block of 128 queries of a head computes the products with all keys that causality and a window leave to it. Blocks are
-distributed over the multiprocessors. The kernel takes at least as long as its longest block, and longer by a part of a
-wave at the end. Sizes of head have fractions of the peak of their own: small heads have fewer products for each
-exponential function.
+A block of queries of a head computes the products with all blocks of keys that causality and a window leave to it, whole
+ones, whatever part of them counts. `BLOCKS` has their sizes. Version 3 packs the queries of heads with the same keys
+into one block. Blocks are distributed over the multiprocessors. The kernel takes at least as long as its longest block,
+and longer by a part of a wave at the end. Sizes of head have fractions of the peak of their own: small heads have fewer
+products for each exponential function.
 
 The backward kernel does five products for the forward kernel's two (Dao, FlashAttention-2, 2023, section 3.1.2). Its
 rate relative to the forward kernel's is a constant; versions differ in both.
@@ -19,8 +20,24 @@ from math import ceil
 from buddysim.training.cost.operators.figures import ELEMENT_BYTES, GpuFigures
 from buddysim.training.networks.recorded.work import BACKWARD_PRODUCTS, AttentionWork
 
-QUERIES = 128
-"""Queries of a block."""
+BLOCKS: Mapping[str, Mapping[int, tuple[int, int]]] = {
+    "flash2": {64: (64, 256), 128: (64, 128), 256: (64, 64)},
+    "flash3": {64: (192, 128), 128: (128, 128), 256: (128, 80)},
+    "flash": {64: (128, 128), 128: (128, 64), 256: (64, 64)},
+    "efficient": {64: (64, 64), 128: (64, 128), 256: (32, 128)},
+    "trtllm": {128: (128, 128), 256: (128, 64)},
+}
+"""Queries and keys of a block by kernel and largest size of head. flash2: the kernel for paged keys, which the timings
+are of (Dao-AILab/flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h, `run_mha_fwd_splitkv_dispatch`);
+flash: the one that PyTorch has (there, `run_mha_fwd_hdim64` to `256`); flash3: hopper/tile_size.h, causal; efficient:
+PyTorch's mem_eff_attention/kernel_forward.h; trtllm: assumed."""
+
+PACKED = ("flash3",)
+"""Kernels whose blocks have the queries of several heads: those with the same keys."""
+
+
+BANDWIDTH = 0.8
+"""Fraction of the peak bandwidth of device memory, of element-wise kernels on the GPUs with timings (0.72 to 0.89)."""
 
 
 @dataclass(frozen=True)
@@ -29,38 +46,50 @@ class AttentionConstants:
 
     Attributes
     ----------
+    kernel : a key of `BLOCKS`
     floor_us : of a kernel without work, in microseconds
     peak_fraction : of the peak rate, by size of head; sizes between are interpolated
     block_us : of a block of queries in addition to its products, in microseconds
     wave : part of a wave that the multiprocessors are idle at the end
-    bandwidth : fraction of the peak bandwidth of device memory
+    sm_bytes : of queries, keys, values and results that a multiprocessor moves per clock, at most
     sharpness : exponent of the norm of computing and moving
     """
 
+    kernel: str
     floor_us: float
     peak_fraction: Mapping[int, float]
     block_us: float
     wave: float
-    bandwidth: float
+    sm_bytes: float
     sharpness: float
 
 
-def pairs_seen(work: AttentionWork) -> float:
-    """Return the pairs of query and key of one head, with whole blocks on the diagonal."""
+def blocks_of(kernel: str, head_size: int) -> tuple[int, int]:
+    """Return the queries and keys of a kernel's blocks for a size of head."""
+    sizes = BLOCKS[kernel]
+    return sizes[next((size for size in sorted(sizes) if head_size <= size), max(sizes))]
+
+
+def keys_seen(work: AttentionWork, queries: float, keys: int) -> float:
+    """Return the keys that a block computes with on average.
+
+    Parameters
+    ----------
+    queries : of different tokens in a block
+    keys : of a block of keys; on each side of what is seen, half of one counts on average
+    """
     if not work.causal:
-        return float(work.tokens * work.keys)
-    full = work.tokens * (work.tokens + QUERIES) / 2
+        return float(keys * ceil(work.keys / keys))
+    full = (work.tokens + queries + keys) / 2
     if not 0 < work.window < work.tokens:
         return full
-    part = work.window * work.tokens - work.window**2 / 2 + work.tokens * QUERIES / 2
-    return min(part, full)
+    return min(full, work.window - work.window**2 / (2 * work.tokens) + queries / 2 + keys)
 
 
-def longest_block(work: AttentionWork) -> float:
-    """Return the keys of the block that sees most."""
-    if work.causal and 0 < work.window < work.tokens:
-        return min(work.window + QUERIES, work.keys)
-    return work.keys
+def longest_block(work: AttentionWork, queries: float, keys: int) -> float:
+    """Return the keys that the block computes with that sees most."""
+    seen = min(work.window + queries, work.keys) if work.causal and 0 < work.window < work.tokens else work.keys
+    return keys * ceil(seen / keys)
 
 
 def moved_bytes(work: AttentionWork, width: int) -> float:
@@ -98,12 +127,14 @@ def attention_seconds(
     products, moved = 4.0 * work.head_size, moved_bytes(work, ELEMENT_BYTES[number_format])
     if backward:
         products, moved = products * BACKWARD_PRODUCTS / backward, 2 * moved
-    blocks = ceil(work.tokens / QUERIES)
+    rows, keys = blocks_of(constants.kernel, work.head_size)
+    packed = work.heads / work.kv_heads if constants.kernel in PACKED else 1.0
+    queries = rows / packed
     each = constants.block_us / 1e6
-    waves = work.batch * work.heads / gpu.sms
-    total = waves * (products * pairs_seen(work) / rate + blocks * each)
-    longest = products * min(QUERIES, work.tokens) * longest_block(work) / rate + each
-    compute = max(total * (1 + constants.wave / (waves * blocks)), longest)
-    moving = moved / (gpu.dram_bytes_per_s * constants.bandwidth)
+    waves = work.batch * work.heads / packed * ceil(work.tokens * packed / rows) / gpu.sms
+    mean = products * rows * keys_seen(work, queries, keys) / rate + each
+    longest = products * rows * longest_block(work, queries, keys) / rate + each
+    compute = max(mean * (waves + constants.wave), longest)
+    moving = moved / min(gpu.dram_bytes_per_s * BANDWIDTH, constants.sm_bytes * gpu.sms * gpu.clock_hz)
     power = constants.sharpness
     return constants.floor_us / 1e6 + float((compute**power + moving**power) ** (1 / power))

@@ -20,6 +20,7 @@ OPERATOR_PARTS = ("products", "attention", "memory", "experts", "attention_backw
 """Keys of a file of constants of operators; one of them tells it from a calibration of layers."""
 
 _DATA = resources.files("buddysim.training.cost") / "data" / "operators"
+_TILES = ("tiles", "batched_tiles")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class OperatorConstants:
     attention : by version of the kernel
     memory : of kernels that memory bounds
     experts : by kernel
-    calls_us : the host's part of a call, in microseconds, that rows measured between events have in them, by kind
+    calls_us : the host's part of a call, in microseconds, that rows measured between events have in them, by kind and
+        letter of the source, as ``softmax_n``
     source : letters of the sources of the rows behind each part, by part
     attention_backward : rate of the backward kernel of attention over that of the forward one; None without rows
     launch_us : the host's time to launch an operator, in microseconds, by launcher, where it was measured
@@ -95,13 +97,22 @@ class OperatorConstants:
         content["calls_us"], content["source"] = dict(self.calls_us), dict(self.source)
         if self.memory is not None:
             content["memory"] = asdict(self.memory)
-        content["products"] = {name: asdict(one) for name, one in self.products.items()}
+        content["products"] = {name: _product_table(one) for name, one in self.products.items()}
         content["experts"] = {name: asdict(one) for name, one in self.experts.items()}
         content["attention"] = {
             name: {**asdict(one), "peak_fraction": {str(size): part for size, part in one.peak_fraction.items()}}
             for name, one in self.attention.items()
         }
         return toml_text(content)
+
+
+def _product_table(constants: ProductConstants) -> dict[str, Any]:
+    table = asdict(constants)
+    for key in _TILES:
+        names = table.pop(key)
+        if names:
+            table[key] = list(names)
+    return table
 
 
 def parse_constants(text: str, where: str) -> OperatorConstants:
@@ -125,9 +136,13 @@ def _constants(content: Mapping[str, Any]) -> OperatorConstants:
     for name, table in content.get("attention", {}).items():
         fractions = {int(size): part for size, part in table["peak_fraction"].items()}
         attention[name] = AttentionConstants(**{**table, "peak_fraction": fractions})
+    products = {
+        name: ProductConstants(**{**table, **{key: tuple(table.get(key, ())) for key in _TILES}})
+        for name, table in content.get("products", {}).items()
+    }
     return OperatorConstants(
         machine=content["machine"],
-        products={name: ProductConstants(**table) for name, table in content.get("products", {}).items()},
+        products=products,
         attention=attention,
         memory=None if memory is None else MemoryConstants(**memory),
         experts={name: ExpertConstants(**table) for name, table in content.get("experts", {}).items()},
@@ -146,7 +161,7 @@ class SharedOperatorConstants:
     ----------
     products : values of `ProductConstants` that GPUs share, by name
     floor_us : of a kernel without work, where a GPU's rows have the host in them
-    memory_sharpness : `MemoryConstants.sharpness`
+    memory_sharpness, memory_cached : `MemoryConstants.sharpness` and `cached`
     memory_bandwidth : fractions by kind, of GPUs without rows of that kind
     experts : of GPUs without rows of experts
     """
@@ -154,6 +169,7 @@ class SharedOperatorConstants:
     products: Mapping[str, float]
     floor_us: float
     memory_sharpness: float
+    memory_cached: float
     memory_bandwidth: Mapping[str, float]
     experts: ExpertConstants
 

@@ -12,6 +12,7 @@ from buddysim.training.cost.operators.attention import AttentionConstants, atten
 from buddysim.training.cost.operators.constants import OperatorConstants, fitted_constants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.host import HOST, HostConstants
+from buddysim.training.cost.operators.library import with_own_tiles
 from buddysim.training.cost.operators.memory_bound import MemoryConstants, memory_seconds
 from buddysim.training.cost.operators.products import ProductConstants, product_seconds
 from buddysim.training.networks.recorded.work import OperationWork
@@ -39,6 +40,15 @@ NEIGHBOURS: Mapping[str, tuple[str, ...]] = {
     "v100": ("p100", "a100-80"),
 }
 """GPUs whose constants a GPU takes where it has none of its own, most alike first: generation, then memory."""
+
+FP32_NEIGHBOURS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("a10", "a40", "a6000", "rtx-3090"), ("h100-sxm", "l4")),
+    "a100-40": ("a100-80", "v100"),
+    "a100-80": ("a100-40", "v100"),
+    "h100-sxm": ("l4",),
+}
+"""The same for products in fp32, where it differs: multiprocessors with as many lanes. Those of 64 lanes (P100, V100, T4,
+A100) leave every second issue slot of a scheduler to loads, those of 128 (GA10x, Ada, Hopper) none."""
 
 ADA = ("l40s", "l4", "a40", "a100-80")
 """Neighbours of GeForce and workstation GPUs of 2022 and later."""
@@ -71,9 +81,16 @@ EVERY = "a100-80"
 _T = TypeVar("_T")
 
 
-def neighbours(machine: str) -> tuple[str, ...]:
-    """Return the GPUs whose constants a machine takes in turn: itself, then its neighbours."""
+def neighbours(machine: str, number_format: str = "") -> tuple[str, ...]:
+    """Return the GPUs whose constants a machine takes in turn: itself, then its neighbours.
+
+    Parameters
+    ----------
+    number_format : of products; empty: other operators
+    """
     own = NEIGHBOURS.get(machine)
+    if number_format == "fp32":
+        own = FP32_NEIGHBOURS.get(machine, own)
     if own is None:
         own = ADA if machine.startswith("rtx-") else OLD
     return tuple(dict.fromkeys((machine, *own, EVERY)))
@@ -151,7 +168,7 @@ class OperatorModel:
             machine, name = self._timed(number_format)
             if machine != self.gpu.name:
                 self.borrowed[f"products in {name}"] = machine
-            fitted = self._fitted[machine].products[name]
+            fitted = with_own_tiles(self._fitted[machine].products[name], self.gpu.name)
             fraction = fitted.peak_fraction * self.gpu.rate_over(machine)
             self._products[number_format] = replace(fitted, peak_fraction=fraction)
         return self._products[number_format]
@@ -162,7 +179,7 @@ class OperatorModel:
 
     def _timed(self, number_format: str) -> tuple[str, str]:
         """Return the nearest GPU with rows of a number format or one alike, and which of them."""
-        for machine in self._names:
+        for machine in neighbours(self.gpu.name, number_format):
             for name in ALIKE[number_format]:
                 if machine in self._fitted and name in self._fitted[machine].products:
                     return machine, name
@@ -188,7 +205,7 @@ class OperatorModel:
                 rate *= EFFICIENT if kernel == "efficient" else 1.0
             rate *= self.gpu.rate_over(self.borrowed.get("attention", self.gpu.name))
             fractions = {size: part * rate for size, part in versions[name].peak_fraction.items()}
-            self._attention[kernel] = replace(versions[name], peak_fraction=fractions)
+            self._attention[kernel] = replace(versions[name], kernel=kernel, peak_fraction=fractions)
         return self._attention[kernel]
 
     @property

@@ -5,15 +5,18 @@ into (split-k), the fastest counts, as cuBLAS's own choice is the fastest or nea
 at a time, at a fraction of its peak rate. The fraction is smaller for small tiles, which load more operands for each
 product. Each tile takes as long as if the inner extent were `depth` longer: loads at its start, stores at its end. With
 few tiles, a multiprocessor's own bandwidth bounds it. The last wave of tiles is partly empty. Operands that fit in the
-L2 cache move faster than device memory moves them. Work of over a millisecond heats the GPU to its power limit, and its
+L2 cache move faster than device memory moves them, if they are used again before others replace them. A library has not
+every tile on every GPU: where the timings name their kernels, only those tiles count. Products of a batch are one
+kernel, whose inner extent is not cut. Work of over a millisecond heats the GPU to its power limit, and its
 clock falls; training does so all the time.
 
-Only the four basic operations, rounding up and one root are used. `tools/operator_fit` has the same in numpy; a test
-compares both.
+Only the four basic operations, rounding up and one root are used. `fitting.fast` has the same in numpy; a test compares
+both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -68,6 +71,8 @@ class ProductConstants:
     whole_waves : 1 where the last wave takes as long as a full one, 0 where it takes its share
     cached : rate at which operands in the L2 cache move, over that of device memory
     throttle : part by which sustained work is slower than short work
+    sets : of operands that the rows behind these constants use in turn, before one is used again
+    tiles, batched_tiles : rows x columns of the library's kernels for one product and for a batch; none named: all
     """
 
     floor_us: float
@@ -81,10 +86,15 @@ class ProductConstants:
     whole_waves: float
     cached: float
     throttle: float
+    sets: float = 1.0
+    tiles: tuple[str, ...] = ()
+    batched_tiles: tuple[str, ...] = ()
 
 
-def tiles_of(number_format: str) -> tuple[tuple[int, int], ...]:
-    """Return the tiles of a number format."""
+def tiles_of(number_format: str, names: Sequence[str] = ()) -> tuple[tuple[int, int], ...]:
+    """Return rows and columns of the tiles that are named, else all of a number format."""
+    if names:
+        return tuple((int(rows), int(columns)) for rows, columns in (name.split("x") for name in names))
     if number_format != "fp32":
         return TILES
     return tuple(tile for tile in TILES if max(tile) <= LARGEST_SINGLE)
@@ -109,17 +119,18 @@ def product_seconds(
     width = ELEMENT_BYTES[number_format]
     size = batch * (width * k * (m + n) + max(width, _RESULT_BYTES) * m * n)
     peak = gpu.dram_bytes_per_s * constants.bandwidth
-    peak *= 1 + (constants.cached - 1) * min(1.0, max(0.0, 1.5 - size / gpu.l2_bytes))
+    peak *= 1 + (constants.cached - 1) * min(1.0, max(0.0, 1.5 - constants.sets * size / gpu.l2_bytes))
     moved = size / peak
     rate = gpu.flops[number_format] / gpu.sms * constants.peak_fraction
     loading = constants.sm_bytes * gpu.clock_hz
     best = float("inf")
-    for rows, columns in tiles_of(number_format):
+    names = constants.tiles if batch == 1 else constants.batched_tiles
+    for rows, columns in tiles_of(number_format, names):
         slower = 1 + constants.tile_cost * (1 / rows + 1 / columns - _LARGEST)
         tiles = ceil(m / rows) * ceil(n / columns) * batch
         inner = 2 * rows * columns * slower / rate
         loaded = (min(rows, m) + min(columns, n)) * width / loading
-        for parts in SPLITS:
+        for parts in SPLITS if batch == 1 else SPLITS[:1]:
             depth = ceil(k / parts) if parts == 1 else max(MIN_DEPTH, ceil(k / parts))
             load = tiles * parts / gpu.sms
             waves = constants.whole_waves * ceil(load) + (1 - constants.whole_waves) * max(load, 1.0)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
+from buddysim.training.cost.operators.library import FP32_TILES, with_own_tiles
 from buddysim.training.cost.operators.products import ProductConstants, product_seconds
 
 #: 10 multiprocessors of 1 TFLOP/s each, 1 TB/s, no cache that matters.
@@ -64,6 +65,38 @@ def test_operands_in_the_cache_move_faster() -> None:
     assert product_seconds(doubled, cached, "bf16", (1, 1, 4096, 4096)) - 1e-6 == pytest.approx(slow / 2, rel=0.01)
 
 
+def test_operands_that_others_replace_are_not_in_the_cache() -> None:
+    """Six sets of 33.6 MB in turn don't stay in a cache of 40 MB, which holds one."""
+    gpu = replace(GPU, l2_bytes=4e7)
+    used_again = replace(PLAIN, cached=2.0, peak_fraction=1e3)
+    single = product_seconds(used_again, gpu, "bf16", (1, 1, 4096, 4096))
+    assert product_seconds(replace(used_again, sets=6.0), gpu, "bf16", (1, 1, 4096, 4096)) > 1.5 * single
+
+
+def test_only_tiles_of_the_library_count() -> None:
+    """A batch of 64 columns in tiles of 128 columns: half of the work is for nothing."""
+    wide, narrow = (replace(PLAIN, batched_tiles=(tile,), tiles=("64x64",)) for tile in ("64x128", "64x64"))
+    spent = [product_seconds(one, GPU, "fp32", (100, 64, 64, 4096)) - 1e-6 for one in (wide, narrow)]
+    assert spent[0] == pytest.approx(2 * spent[1])
+    assert spent[1] == pytest.approx(10 * 2 * 64 * 64 * 4096 / 1e12)
+    single = [product_seconds(one, GPU, "fp32", (1, 64, 64, 4096)) for one in (wide, narrow)]
+    assert single[0] == single[1]
+
+
+def test_products_of_a_batch_are_not_cut() -> None:
+    """Two deep products of one tile take as long as one does without parts."""
+    whole = product_seconds(replace(PLAIN, split_us=1e6), GPU, "bf16", (1, 64, 64, 1 << 16))
+    assert product_seconds(PLAIN, GPU, "bf16", (2, 64, 64, 1 << 16)) == pytest.approx(whole)
+
+
+def test_constants_of_a_neighbour_count_with_the_own_tiles() -> None:
+    borrowed = with_own_tiles(replace(PLAIN, tiles=("1x1",), batched_tiles=("2x2",)), "p100")
+    assert (borrowed.tiles, borrowed.batched_tiles) == FP32_TILES["p100"]
+    assert with_own_tiles(PLAIN, "p100") == PLAIN
+    other = replace(PLAIN, tiles=("1x1",))
+    assert with_own_tiles(other, "rtx-2080-ti") == other
+
+
 constants = st.builds(
     ProductConstants,
     floor_us=st.floats(0.5, 50),
@@ -77,6 +110,9 @@ constants = st.builds(
     whole_waves=st.floats(0, 1),
     cached=st.floats(1, 4),
     throttle=st.floats(0, 0.5),
+    sets=st.sampled_from([1.0, 6.0]),
+    tiles=st.sampled_from([(), ("128x32", "64x64")]),
+    batched_tiles=st.sampled_from([(), ("64x128",)]),
 )
 extent = st.integers(1, 70000)
 

@@ -12,8 +12,9 @@ from buddysim.training.cost.operators.constants import OperatorConstants, shared
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.cost.operators.fitting.experts import layer_seconds
-from buddysim.training.cost.operators.fitting.gpu import WITH_HOST
-from buddysim.training.cost.operators.memory_bound import MemoryConstants
+from buddysim.training.cost.operators.fitting.gpu import COLD, WITH_HOST, call_name
+from buddysim.training.cost.operators.library import with_own_tiles
+from buddysim.training.cost.operators.memory_bound import CACHED, MemoryConstants
 from buddysim.training.cost.operators.model import ALIKE, neighbours
 from buddysim.training.cost.operators.rows import MeasuredOperator
 
@@ -33,8 +34,8 @@ def predicted_seconds(
     fitted : constants that may be used, by GPU
     """
     name, extents = rows[0].name, np.array([one.extents for one in rows], dtype=float)
-    hosted = rows[0].source in WITH_HOST
-    for machine in neighbours(gpu.name):
+    hosted, call = rows[0].source in WITH_HOST, call_name(name, rows[0].source)
+    for machine in neighbours(gpu.name, name):
         constants = fitted.get(machine)
         if constants is None:
             continue
@@ -42,8 +43,9 @@ def predicted_seconds(
             for number_format in ALIKE[name]:
                 product = constants.products.get(number_format)
                 if product is not None:
-                    floor = own.calls_us.get(name, product.floor_us) if hosted else product.floor_us
+                    floor = own.calls_us.get(call, product.floor_us) if hosted else product.floor_us
                     fraction = product.peak_fraction * gpu.rate_over(machine)
+                    product = with_own_tiles(product, gpu.name)
                     named_product = vars(replace(product, floor_us=floor, peak_fraction=fraction))
                     return fast.products_seconds(named_product, gpu, name, extents)
         elif file == "attention" and constants.attention:
@@ -55,14 +57,18 @@ def predicted_seconds(
                 return fast.attention_seconds(named, gpu, "bf16", extents)
         elif file == "memory" and constants.memory is not None:
             memory: MemoryConstants = constants.memory
-            floor = own.calls_us.get(name, memory.floor_us) if hosted else memory.floor_us
-            named_memory = {"floor_us": floor, "sharpness": memory.sharpness, "bandwidth": memory.bandwidth[name]}
+            floor = own.calls_us.get(call, memory.floor_us) if hosted else memory.floor_us
+            named_memory = {**vars(memory), "floor_us": floor, "bandwidth": memory.bandwidth[name]}
+            named_memory["cached"] = memory.cached if name == CACHED and rows[0].source != COLD else 1.0
             return fast.memory_seconds(named_memory, gpu, extents[:, 0])
         elif file == "experts" and "bf16" in constants.products:
             shared = shared_constants()
             bandwidth = shared.memory_bandwidth if constants.memory is None else constants.memory.bandwidth
-            kernels = constants.experts or {"": shared.experts}
-            layer = kernels.get(name, next(iter(kernels.values())))
+            order = [near for near in dict.fromkeys((*neighbours(gpu.name), *fitted)) if near in fitted]
+            around = [fitted[near].experts for near in order if fitted[near].experts]
+            alike = [kernels[name] for kernels in around if name in kernels]
+            others = [next(iter(kernels.values())) for kernels in around]
+            layer = next(iter([*alike, *others, shared.experts]))
             return layer_seconds(layer, gpu, constants.products["bf16"], bandwidth["elementwise"], rows)
     return None
 

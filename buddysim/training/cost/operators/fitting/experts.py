@@ -2,8 +2,8 @@
 
 A layer's rows have both products (gate and up in one, then down), the activation between them, and the weighted sum
 behind; experts of `UNGATED` have no gate. Where experts are spread over ranks, Triton's kernel (vLLM) writes zeros for
-the pairs of token and expert of other ranks, so feature maps of all pairs are moved; CUTLASS' kernel moves those of its
-own experts alone.
+the pairs of token and expert of other ranks, so feature maps of all pairs are moved. Other kernels move those of their
+own experts, and every rank reads all tokens and writes a result for each.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ INNER_ACCESSES, UNGATED_ACCESSES, HIDDEN_ACCESSES = 5, 3, 2
 The second product's reading of the activation is in its own time.
 """
 
+TOKEN_ACCESSES = 2
+"""Accesses to each token of all ranks: it is read before the first product, and its result is written."""
+
 EXPERT_BOUNDS: Mapping[str, Bounds] = {
     "computing": Bounds(1.0, 0.3, 3.0),
     "moving": Bounds(1.0, 0.3, 3.0),
@@ -56,9 +59,11 @@ def expert_extents(row: MeasuredOperator) -> tuple[tuple[int, int, int, int], tu
 def moved_bytes(row: MeasuredOperator) -> float:
     """Return the bytes of feature maps that a layer moves between its kernels."""
     tokens, hidden, inner, per_token, _, ranks = row.extents
-    pairs = tokens * per_token / (1 if row.name == ALL_PAIRS else ranks)
     accesses = UNGATED_ACCESSES if (hidden, inner) in UNGATED else INNER_ACCESSES
-    return pairs * _HALF_BYTES * (accesses * inner + HIDDEN_ACCESSES * hidden)
+    of_pair = _HALF_BYTES * (accesses * inner + HIDDEN_ACCESSES * hidden)
+    if row.name == ALL_PAIRS:
+        return tokens * per_token * of_pair
+    return tokens * per_token / ranks * of_pair + tokens * _HALF_BYTES * TOKEN_ACCESSES * hidden
 
 
 def layer_seconds(

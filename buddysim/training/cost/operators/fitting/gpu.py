@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.cost.operators.fitting.experts import fit_experts
 from buddysim.training.cost.operators.fitting.search import DIGITS, Bounds, fitted
-from buddysim.training.cost.operators.memory_bound import MemoryConstants
+from buddysim.training.cost.operators.memory_bound import CACHED, MemoryConstants
+from buddysim.training.cost.operators.library import FP32_TILES, NAMED_KERNELS
 from buddysim.training.cost.operators.products import ProductConstants
 from buddysim.training.cost.operators.rows import MeasuredOperator
 
@@ -45,15 +47,31 @@ ATTENTION_BOUNDS: Mapping[str, Bounds] = {
     "peak_fraction": Bounds(0.5, 0.05, 1.2),
     "block_us": Bounds(1, 0, 50),
     "wave": Bounds(0.7, 0, 3),
-    "bandwidth": Bounds(0.5, 0.2, 1),
-    "sharpness": Bounds(1.5, 1.2, 10),
+    "sm_bytes": Bounds(5, 1, 60),
+    "sharpness": Bounds(1.5, 1.0, 10),
 }
 
-WITH_HOST = ("n", "c")
+WITH_HOST = ("n", "c", "l")
 """Sources that time a call between two events: the host's part is in the floor."""
+
+
+def call_name(kind: str, source: str) -> str:
+    """Return the key of `OperatorConstants.calls_us` of a kind of operator in a source."""
+    return f"{kind}_{source}"
+
+
+FEW_PRODUCTS = "c"
+"""Source whose products are too few for constants of their own, but for the host's part."""
+
+COLD = "l"
+"""Source that empties the L2 cache before each call (Triton's `do_bench`)."""
 
 ALONE = "v"
 """Source that times kernels alone, without the host: floors come from it."""
+
+SETS = {"a": 6.0}
+"""Sets of operands that a source uses in turn, where there are several (aiconfigurator, collector/vllm/collect_gemm.py:
+`outside_loop_count`); of the rows of TensorRT-LLM, those with fewer sets are not in the files."""
 
 PLAIN = ExpertConstants(1.0, 1.0, 1.0, 0.0)
 """Grouped products that take as long as plain ones."""
@@ -73,13 +91,20 @@ def _thinned(rows: Sequence[MeasuredOperator]) -> Sequence[MeasuredOperator]:
 
 def fit_products(
     gpu: GpuFigures, number_format: str, rows: Sequence[MeasuredOperator], shared: Mapping[str, float]
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Return the constants of one number format; those of `shared` are taken as they are."""
     extents, seconds = _arrays(_thinned(rows))
     free = {name: bounds for name, bounds in PRODUCT_BOUNDS.items() if name not in shared}
     if number_format == "fp32":
         free = {**free, "depth": Bounds(16, 0, 500), "floor_us": Bounds(20, 0.3, 60)}
-    return fitted(lambda tried: fast.products_seconds(tried, gpu, number_format, extents), seconds, free, shared)
+    own = FP32_TILES.get(gpu.name) if rows[0].source == NAMED_KERNELS else None
+    single, batched = own or ((), ())
+    known = {"sets": SETS.get(rows[0].source, 1.0), "tiles": single, "batched_tiles": batched}
+
+    def predict(tried: Mapping[str, float]) -> NDArray[np.float64]:
+        return fast.products_seconds({**tried, **known}, gpu, number_format, extents)
+
+    return {**fitted(predict, seconds, free, shared), **known}
 
 
 def fit_attention(gpu: GpuFigures, rows: Sequence[MeasuredOperator], number_format: str = "bf16") -> AttentionConstants:
@@ -97,12 +122,12 @@ def fit_attention(gpu: GpuFigures, rows: Sequence[MeasuredOperator], number_form
         free = {name: bounds for name, bounds in ATTENTION_BOUNDS.items() if name not in common}
 
         def predict(tried: Mapping[str, float], extents: NDArray[np.float64] = extents) -> NDArray[np.float64]:
-            return fast.attention_seconds(tried, gpu, number_format, extents)
+            return fast.attention_seconds({**tried, "kernel": rows[0].name}, gpu, number_format, extents)
 
         constants = fitted(predict, seconds, free, common)
         fractions[size] = constants.pop("peak_fraction")
         common = constants
-    return AttentionConstants(peak_fraction=dict(sorted(fractions.items())), **common)
+    return AttentionConstants(kernel=rows[0].name, peak_fraction=dict(sorted(fractions.items())), **common)
 
 
 def fit_memory(
@@ -110,12 +135,14 @@ def fit_memory(
 ) -> tuple[MemoryConstants, dict[str, float]]:
     """Return the constants of kernels that memory bounds, and the host's part of calls by kind.
 
-    Of several sources, the one with the longest kernels gives the bandwidth: short ones find operands in the L2 cache.
+    Of several sources, the one with the longest kernels gives the bandwidth. Short ones find operands in the L2 cache:
+    source `ALONE` gives the rate of that.
     """
     sharpness = 1.5 if shared is None else shared.memory_sharpness
+    cached = 1.0 if shared is None else shared.memory_cached
+    floor = 2.0 if shared is None else shared.floor_us
     bandwidth: dict[str, float] = {}
     calls: dict[str, float] = {}
-    floors = []
     for kind in sorted({one.name for one in rows}):
         parts: dict[str, list[MeasuredOperator]] = {}
         for one in rows:
@@ -123,24 +150,41 @@ def fit_memory(
                 parts.setdefault(one.source, []).append(one)
         constants = {}
         for letter, some in parts.items():
-            extents, seconds = _arrays(some)
-            hosted = letter in WITH_HOST
-            free = {"floor_us": Bounds(20 if hosted else 2, 0.3, 80), "bandwidth": Bounds(0.7, 0.05, 1.2)}
-
-            def predict(tried: Mapping[str, float], moved: NDArray[np.float64] = extents[:, 0]) -> NDArray[np.float64]:
-                return fast.memory_seconds(tried, gpu, moved)
-
-            constants[letter] = fitted(predict, seconds, free, {"sharpness": sharpness})
-            if hosted:
-                calls[kind] = constants[letter]["floor_us"]
-            elif kind == "elementwise" and letter == ALONE:
-                floors.append(constants[letter]["floor_us"])
+            start = {"floor_us": Bounds(20 if letter in WITH_HOST else 2, 0.3, 80), "bandwidth": Bounds(0.7, 0.05, 1.2)}
+            fixed = {"sharpness": sharpness, "cached": cached if kind == CACHED and letter != COLD else 1.0}
+            constants[letter] = _memory_constants(gpu, some, start, fixed)
+            if letter in WITH_HOST:
+                calls[call_name(kind, letter)] = constants[letter]["floor_us"]
         longest = max(constants, key=lambda letter: max(one.extents[0] for one in parts[letter]))
         bandwidth[kind] = constants[longest]["bandwidth"]
-    floor = floors[0] if floors else (2.0 if shared is None else shared.floor_us)
+        if kind == CACHED and ALONE in parts:
+            start = {"floor_us": Bounds(2, 0.3, 80), "cached": Bounds(1.5, 1, 10)}
+            alone = {"sharpness": sharpness, "bandwidth": bandwidth[kind]}
+            short = _memory_constants(gpu, parts[ALONE], start, alone)
+            floor, cached = short["floor_us"], short["cached"]
     if shared is not None:
         bandwidth = {**shared.memory_bandwidth, **bandwidth}
-    return MemoryConstants(floor, dict(sorted(bandwidth.items())), sharpness), calls
+    return MemoryConstants(floor, dict(sorted(bandwidth.items())), sharpness, cached), calls
+
+
+def _memory_constants(
+    gpu: GpuFigures, rows: Sequence[MeasuredOperator], free: Mapping[str, Bounds], fixed: Mapping[str, float]
+) -> dict[str, float]:
+    extents, seconds = _arrays(rows)
+    return fitted(lambda tried: fast.memory_seconds(tried, gpu, extents[:, 0]), seconds, free, fixed)
+
+
+def _call_us(
+    gpu: GpuFigures, number_format: str, rows: Sequence[MeasuredOperator], constants: Mapping[str, Any]
+) -> float:
+    """Return the host's part of calls of products, whose other constants are those of another source."""
+    extents, seconds = _arrays(rows)
+    others = {name: value for name, value in constants.items() if name != "floor_us"}
+
+    def predict(tried: Mapping[str, float]) -> NDArray[np.float64]:
+        return fast.products_seconds({**others, **tried}, gpu, number_format, extents)
+
+    return fitted(predict, seconds, {"floor_us": Bounds(20, 0.3, 80)})["floor_us"]
 
 
 def fit_gpu(
@@ -154,12 +198,15 @@ def fit_gpu(
     """
     products, calls, source = {}, {}, {}
     for number_format in sorted({one.name for one in rows["products"]}):
-        some = [one for one in rows["products"] if one.name == number_format and one.source != "c"]
+        some = [one for one in rows["products"] if one.name == number_format and one.source != FEW_PRODUCTS]
         constants = fit_products(gpu, number_format, some, shared.products)
         if all(one.source in WITH_HOST for one in some):
-            calls[number_format] = constants["floor_us"]
+            calls[call_name(number_format, some[0].source)] = constants["floor_us"]
             constants["floor_us"] = shared.floor_us
         products[number_format] = ProductConstants(**constants)
+        few = [one for one in rows["products"] if one.name == number_format and one.source == FEW_PRODUCTS]
+        if few:
+            calls[call_name(number_format, FEW_PRODUCTS)] = _call_us(gpu, number_format, few, constants)
         source[number_format] = "".join(sorted({one.source for one in some}))
     attention = {
         name: fit_attention(gpu, [one for one in rows["attention"] if one.name == name])
@@ -199,14 +246,18 @@ def fit_shared(
                 fits.append(fit_products(gpu, number_format, some, {}))
                 floors.append(fits[-1]["floor_us"])
     products = {name: _median(one[name] for one in fits) for name in SHARED_PRODUCTS}
-    draft = SharedOperatorConstants(products, _median(floors), 1.5, {}, PLAIN)
+    draft = SharedOperatorConstants(products, _median(floors), 1.5, 1.0, {}, PLAIN)
     bandwidth: dict[str, list[float]] = {}
+    cached = []
     for name, gpu in gpus.items():
         if rows[name]["memory"]:
             memory, _ = fit_memory(gpu, rows[name]["memory"], draft)
             for kind, fraction in memory.bandwidth.items():
                 bandwidth.setdefault(kind, []).append(fraction)
-    draft = replace(draft, memory_bandwidth={kind: _median(values) for kind, values in sorted(bandwidth.items())})
+            if any(one.source == ALONE for one in rows[name]["memory"]):
+                cached.append(memory.cached)
+    fractions = {kind: _median(values) for kind, values in sorted(bandwidth.items())}
+    draft = replace(draft, memory_bandwidth=fractions, memory_cached=_median(cached) if cached else 1.0)
     layers = []
     for name, gpu in gpus.items():
         if rows[name]["experts"]:

@@ -11,6 +11,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from buddysim.base.errors import BuddysimError
+from buddysim.training.cost.operators.attention import BLOCKS
 from buddysim.training.cost.operators.constants import OperatorConstants, SharedOperatorConstants
 from buddysim.training.cost.operators.figures import ELEMENT_BYTES, GpuFigures
 from buddysim.training.cost.operators.fitting import fast
@@ -39,6 +40,8 @@ def check_user_rows(rows: UserRows) -> None:
         raise BuddysimError(f"column gpu: {', '.join(sorted(gpus)) or 'no rows'}: expected rows of one GPU")
     known = {
         "products": ELEMENT_BYTES,
+        "attention": BLOCKS,
+        "attention_backward": BLOCKS,
         "memory": get_args(KernelKind),
         "launches": ("forward", "backward", "optimizer"),
     }
