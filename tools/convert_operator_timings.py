@@ -130,7 +130,7 @@ def products(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
 
 
 def fills_cache(row: Mapping[str, str], l2_bytes: float) -> bool:
-    """Whether a row of products was timed with sets of weights that just fill the L2 cache, and are found there in part.
+    """Whether sets of weights that just fill the L2 cache, and are found there in part, shorten a row of products.
 
     TensorRT-LLM's rows use so many sets of weights in turn as the cache holds, at most five
     (`collector/trtllm/collect_gemm.py`); vLLM's use six.

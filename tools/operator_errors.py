@@ -67,6 +67,10 @@ Rules were committed before the first fit (`buddysim/training/cost/operators/spl
 checking, the same on every GPU. No constant that GPUs share has seen {gpus}. Of whole steps, {sources} are fitted
 without {models}; every other source checks.
 
+Blocks of attention, tiles in fp32 and the sets of operands that rows use in turn were looked for in rows of l40s, t4
+and p100, with the checked ones in view. They follow code of the kernels and of the benchmark, and names of kernels; no
+constant was fitted for them.
+
 Exchanged with neighbours, a card's rate follows its power: (limit / power at its peak rates) ^ {exponent}. The exponent
 was chosen on l4 and t4, between 1/3 (the voltage falls with the clock) and 1 (it can't fall). It takes no part in
 predictions from a GPU's own timings.
@@ -90,10 +94,10 @@ def operator_lines(figures: Mapping[str, GpuFigures]) -> Iterator[str]:
     yield ""
     yield (
         "Columns of times are checked rows by size. *Left out*: no constants of this chip; those of a neighbour, all "
-        "rows of the GPU count; what GPUs share is as it is. *Nearest*: the error that is left when each checked row's "
-        f"prediction is corrected by the median error of the {NEAREST} rows of nearest extents: what these rows differ "
-        "among themselves, which no smooth model can remove. *Spread*: by how much measured times of a product and of "
-        "the same with rows and columns exchanged differ: median, and one in ten."
+        "rows of the GPU count; what GPUs share is as it is. *Nearest*: each checked row's prediction is corrected by "
+        f"the median error of the {NEAREST} rows of nearest extents; the error that is left no smooth model can "
+        "remove. *Spread*: by how much measured times of a product and of the same with rows and columns exchanged "
+        "differ: median, and one in ten."
     )
     yield ""
     yield (
@@ -355,19 +359,19 @@ CAUSES = """## Rows that miss, and why
   which the host begins while the GPU still works; how much of the 122 ms that is, the rows don't tell.
 - **bert-large in training, H100**: 0.68 to 0.97. NeuSight empties the allocator before each pass, so the pass allocates
   all memory from the driver anew. The same shape in evaluation is predicted within 4 %.
-- **products, L4**: 12.3 %. Rows of nearest extents differ by 10 % (column *nearest*), more than the goal; exchanging
-  rows and columns changes a time by 15 % at the median, elsewhere by 1 to 4 %. At 72 W the clock moves.
-- **products, L40S**: 7.8 %, 9.3 % before two things were found in how the rows were measured. vLLM's rows use six sets of
-  weights in turn: from 16 MB on, a sixth of the L2 cache, they fall from 1.2 to 0.67 TB/s. TensorRT-LLM's use as many
-  sets as the cache just holds: at 48 to 56 MB and 96 to 112 MB they move 1.0 to 2.3 TB/s, where device memory moves
+- **products, L4**: 12.3 %. Rows of nearest extents differ by 9.5 % (column *nearest*), above 8 %; exchanging rows and
+  columns changes a time by 15 % at the median, elsewhere by 1 to 4 %. At 72 W the clock moves.
+- **products, L40S**: 7.8 %, 9.3 % before two things were found in how the rows were measured. vLLM's rows use six sets
+  of weights in turn: from 16 MB on, a sixth of the L2 cache, they fall from 1.2 to 0.67 TB/s. TensorRT-LLM's use as
+  many sets as the cache just holds. At 48 to 56 MB and 96 to 112 MB they move 1.0 to 2.3 TB/s; device memory moves
   0.86. Rows with such sets are left out. On H100 and A100 both frameworks agree there.
-- **products in fp32 without the own chip**: L4 16.5 %, T4 15.8 %, cards of 72 and 70 W. How their clock falls under load
-  is in two constants, the part of the peak and the throttling. With these two alone the errors are 11.8 and 8.5 %; no
-  other one brings either below 15.
+- **products in fp32 without the own chip**: L4 16.5 %, T4 15.8 %, cards of 72 and 70 W. How their clock falls under
+  load is in two constants, the part of the peak and the throttling. With these two alone the errors are 11.8 and 8.5 %;
+  no other one brings either below 15.
 - **small products between events** (A100, source c): 7 checked rows, measured once each, with 13 seen ones 20 % off.
-- **elementwise, A100 and H100, source v**: 6.3 and 7.2 %, 17.6 and 26.9 % before the L2 cache counted. 11 of 39 and 10 of
-  24 rows move more bytes than device memory can, up to 1.13 times its peak: operands are what the kernel before has
-  written. Times are whole microseconds, and repeated ones differ by 11 and 5 %, one in ten by 33 and 25 %.
+- **elementwise, A100 and H100, source v**: 6.3 and 7.2 %, 17.6 and 26.9 % before the L2 cache counted. 11 of 39 and 10
+  of 24 rows move more bytes than device memory can, up to 1.13 times its peak: the kernel before has written them.
+  Times are whole microseconds. Repeated ones differ by 11 and 5 %.
 - **elementwise, A100 from the A40, H100 from the A100, source v**: 29 and 15 %. The L2 cache is 2.1 (A40), 1.3 and 1.5
   times as fast as device memory. With the own ratio alone the errors are 3.6 and 7.6 %.
 - **norm, softmax and elementwise without the own chip**: L4, P100, T4, V100, 16 to 42 %. The part of the bandwidth
@@ -376,9 +380,9 @@ CAUSES = """## Rows that miss, and why
 - **norm, P100** and kinds of source l: 10.0 % and more. Of source l, one or two rows check a kind.
 - **experts without the own chip**: H200 18.4 %, B200 (trtllm) 18.6 %. A layer's fixed time is 36 us in Triton on the
   H200, 16 us in trtllm on the B200, 14 us in Triton on the L40S. With the own fixed time alone: 13.9 and 8.2 %.
-- **attention, L40S from the A100**: 48 % in heads of 128. The A100's rows are of vLLM 0.14, the L40S's of 0.24: a call's
-  fixed time is 6.7 and 3.6 us, a part of a wave at the end 1.9 and 0.5, the sum of moving and computing less hidden.
-  With these three of the own chip the error is 12.3 %; no one alone brings it below 30 %.
+- **attention, L40S from the A100**: 48 % in heads of 128. The A100's rows are of vLLM 0.14, the L40S's of 0.24: a
+  call's fixed time is 6.7 and 3.6 us, the wave at the end counts 1.9 and 0.5 times. Moving hides less behind computing.
+  With these three constants of the own chip the error is 12.3 %; no one alone brings it below 30 %.
 - **BERT-large as a described network, V100** ([Layer times](layer-times.md)): 0.59 to 0.76. As a recorded model, source
   nvidia-bert above, the same rows are within 3 %: what was missing are unfused kernels, dropout, casts and the update.
   The measured optimizer is LAMB, the predicted one AdamW.

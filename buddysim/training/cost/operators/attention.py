@@ -1,10 +1,10 @@
 """Time of fused attention (FlashAttention): blocks of queries over the multiprocessors, each with the keys it sees.
 
-A block of queries of a head computes the products with all blocks of keys that causality and a window leave to it, whole
-ones, whatever part of them counts. `BLOCKS` has their sizes. Version 3 packs the queries of heads with the same keys
-into one block. Blocks are distributed over the multiprocessors. The kernel takes at least as long as its longest block,
-and longer by a part of a wave at the end. Sizes of head have fractions of the peak of their own: small heads have fewer
-products for each exponential function.
+A block of queries of a head computes the products with all blocks of keys that causality and a window leave to it,
+whole ones, whatever part of them counts. `BLOCKS` has their sizes. Version 3 packs the queries of heads with the same
+keys into one block. Blocks are distributed over the multiprocessors. The kernel takes at least as long as its longest
+block, and longer by a part of a wave at the end. Sizes of head have fractions of the peak of their own: small heads
+have fewer products for each exponential function.
 
 The backward kernel does five products for the forward kernel's two (Dao, FlashAttention-2, 2023, section 3.1.2). Its
 rate relative to the forward kernel's is a constant; versions differ in both.

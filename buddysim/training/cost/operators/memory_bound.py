@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.networks.recorded.work import KernelKind
 
-
 CACHED: KernelKind = "elementwise"
 """The kind of kernel whose operands were timed in the L2 cache."""
 

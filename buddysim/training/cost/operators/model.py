@@ -47,8 +47,8 @@ FP32_NEIGHBOURS: Mapping[str, tuple[str, ...]] = {
     "a100-80": ("a100-40", "v100"),
     "h100-sxm": ("l4",),
 }
-"""The same for products in fp32, where it differs: multiprocessors with as many lanes. Those of 64 lanes (P100, V100, T4,
-A100) leave every second issue slot of a scheduler to loads, those of 128 (GA10x, Ada, Hopper) none."""
+"""The same for products in fp32, where it differs: multiprocessors with as many lanes. Those of 64 lanes (P100, V100,
+T4, A100) leave every second issue slot of a scheduler to loads, those of 128 (GA10x, Ada, Hopper) none."""
 
 ADA = ("l40s", "l4", "a40", "a100-80")
 """Neighbours of GeForce and workstation GPUs of 2022 and later."""

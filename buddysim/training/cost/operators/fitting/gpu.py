@@ -21,8 +21,8 @@ from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.cost.operators.fitting.experts import fit_experts
 from buddysim.training.cost.operators.fitting.search import DIGITS, Bounds, fitted
-from buddysim.training.cost.operators.memory_bound import CACHED, MemoryConstants
 from buddysim.training.cost.operators.library import FP32_TILES, NAMED_KERNELS
+from buddysim.training.cost.operators.memory_bound import CACHED, MemoryConstants
 from buddysim.training.cost.operators.products import ProductConstants
 from buddysim.training.cost.operators.rows import MeasuredOperator
 
