@@ -110,8 +110,8 @@ def _npm_package(name: str) -> Path:
 def _wheels() -> list[Path]:
     folder = CACHE / "wheels"
     folder.mkdir(exist_ok=True)
-    found = {name: _stored(folder, name) for name in WHEELS}
-    missing = [name for name, path in found.items() if path is None]
+    stored = {name: _stored(folder, name) for name in WHEELS}
+    missing = [name for name, path in stored.items() if path is None]
     if missing:
         subprocess.run(
             [

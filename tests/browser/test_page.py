@@ -107,13 +107,13 @@ def assert_as_the_command(page: Any, arguments: list[str], tmp_path: Path) -> No
     """Compare the page with the command that it shows, to the last digit."""
     command = page.input_value("#command")
     assert command == f"python -m buddysim {' '.join(arguments)}"
-    there = without_python(json.loads(downloaded(page, "json", tmp_path).read_text()))
-    saved = tmp_path / "here.json"
+    of_page = without_python(json.loads(downloaded(page, "json", tmp_path).read_text()))
+    saved = tmp_path / "of_command.json"
     assert main([*arguments, "--json", str(saved)]) == 0
-    here = without_python(json.loads(saved.read_text()))
-    assert len(there) > 5
-    assert there == {name: here[name] for name in there}
-    missing = set(here) - set(there)
+    of_command = without_python(json.loads(saved.read_text()))
+    assert len(of_page) > 5
+    assert of_page == {name: of_command[name] for name in of_page}
+    missing = set(of_command) - set(of_page)
     assert all(name in page.text_content("#doing") for name in missing)
     assert page.problems == []
 
@@ -263,7 +263,7 @@ def test_axe_finds_nothing_serious(page: Any, tmp_path: Path) -> None:
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_timeout(300)
-        found = page.evaluate("axe.run()")
-        bad = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        result = page.evaluate("axe.run()")
+        bad = [one for one in result["violations"] if one["impact"] in ("serious", "critical")]
         assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in bad] == []
     page.emulate_media(color_scheme="light")

@@ -116,11 +116,11 @@ print(last)
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     last = json.loads(done.stdout)
-    here = json.loads(list(answer({"model": model, "machine": "rtx-4090", "batch": "8"}))[-1]["json"])
-    there = json.loads(last["json"])
-    assert there.keys() | last["skipped"].keys() == here.keys()
+    of_command = json.loads(list(answer({"model": model, "machine": "rtx-4090", "batch": "8"}))[-1]["json"])
+    of_page = json.loads(last["json"])
+    assert of_page.keys() | last["skipped"].keys() == of_command.keys()
     assert "cdma-zv" in last["skipped"]
-    for results in (here, there):
+    for results in (of_command, of_page):
         for one in results.values():
             del one["provenance"]["numpy"], one["provenance"]["buddysim"]
-    assert there == {name: here[name] for name in there}
+    assert of_page == {name: of_command[name] for name in of_page}
