@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from operator import itemgetter
 
 
 def interpolate(points: Sequence[tuple[float, float]], at: float, beyond: bool = True) -> float:
@@ -17,6 +19,6 @@ def interpolate(points: Sequence[tuple[float, float]], at: float, beyond: bool =
         return points[0][1]
     if not beyond and at >= points[-1][0]:
         return points[-1][1]
-    upper = next((n for n in range(1, len(points)) if at <= points[n][0]), len(points) - 1)
+    upper = bisect_left(points, at, 1, len(points) - 1, key=itemgetter(0))
     (x0, y0), (x1, y1) = points[upper - 1], points[upper]
     return y0 + (y1 - y0) * (at - x0) / (x1 - x0)

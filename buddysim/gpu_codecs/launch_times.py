@@ -61,7 +61,7 @@ class LaunchTimes:
         """All simulated launches."""
         return sorted({LaunchShape(s.grid, s.block) for s in self._base}, key=lambda one: (one.block, one.grid))
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """Sizes at which several grids were simulated, ascending."""
         return sorted({sample.byte_count for sample in self._larger} | {self._base[0].byte_count})
@@ -84,41 +84,46 @@ class LaunchTimes:
         return tuple(s for s in self.samples if s.byte_count > base_size and s.sparsity in sparsities)
 
     @cached_property
-    def _lines(self) -> dict[tuple[str, float, int], list[tuple[float, float]]]:
-        """Times over the logarithm of the grid, by stage, sparsity and block."""
+    def _lines(self) -> dict[tuple[str, int], list[tuple[float, list[tuple[float, float]]]]]:
+        """Times over the logarithm of the grid for each sparsity, ascending, by stage and block."""
         lines: dict[tuple[str, float, int], list[tuple[float, float]]] = {}
         for sample in sorted(self._base):
             for stage in STAGES:
                 point = (math.log(sample.grid), float(getattr(sample, stage)))
                 lines.setdefault((stage, sample.sparsity, sample.block), []).append(point)
-        return {key: sorted(points) for key, points in lines.items()}
+        by_block: dict[tuple[str, int], list[tuple[float, list[tuple[float, float]]]]] = {}
+        for (stage, sparsity, block), points in sorted(lines.items()):
+            by_block.setdefault((stage, block), []).append((sparsity, sorted(points)))
+        return by_block
+
+    @cached_property
+    def _sparsities(self) -> tuple[float, float]:
+        """The least and the largest sparsity of the base size."""
+        sparsities = [sample.sparsity for sample in self._base]
+        return min(sparsities), max(sparsities)
 
     def _origin(self, byte_count: int, sparsity: float) -> str:
-        sparsities = [sample.sparsity for sample in self._base]
-        inside = min(sparsities) <= sparsity <= max(sparsities) and self.sizes[0] <= byte_count <= self.sizes[-1]
+        least, largest = self._sparsities
+        inside = least <= sparsity <= largest and self.sizes[0] <= byte_count <= self.sizes[-1]
         return "interpolated" if inside else "extrapolated"
 
     def _stage(self, stage: str, byte_count: int, sparsity: float, launch: LaunchShape) -> float:
         at = math.log(launch.grid)
-        by_sparsity = sorted(
-            (known, interpolate(points, at, beyond=False))
-            for (name, known, block), points in self._lines.items()
-            if name == stage and block == launch.block
-        )
-        if not by_sparsity:
+        lines = self._lines.get((stage, launch.block))
+        if lines is None:
             raise BuddysimError(f"block {launch.block}: not simulated: expected one of {self._blocks_text}")
+        by_sparsity = [(known, interpolate(points, at, beyond=False)) for known, points in lines]
         return max(0.0, interpolate(by_sparsity, sparsity)) * self._growth(stage, byte_count, launch)
 
     @property
     def _blocks_text(self) -> str:
-        return ", ".join(map(str, sorted({block for _, _, block in self._lines})))
+        return ", ".join(map(str, sorted({block for _, block in self._lines})))
 
     def _growth(self, stage: str, byte_count: int, launch: LaunchShape) -> float:
         """Return the time of a tensor over the time of a tensor of the base size."""
-        lines = self._growth_lines[stage]
-        if not lines:
+        if not self._growth_lines[stage]:
             return byte_count / self._base[0].byte_count
-        by_grid = [(at, max(0.0, interpolate(points, float(byte_count)))) for at, points in lines]
+        by_grid = _growth_by_grid(self, stage, byte_count)
         return interpolate(by_grid, math.log(launch.grid), beyond=False)
 
     @cached_property
@@ -137,6 +142,13 @@ class LaunchTimes:
                     ]
                     lines[stage].append((math.log(grid), sorted(points)))
         return lines
+
+
+@cache
+def _growth_by_grid(times: LaunchTimes, stage: str, byte_count: int) -> list[tuple[float, float]]:
+    """Return the time of a tensor over that of the base size, by the logarithm of the grid."""
+    lines = times._growth_lines[stage]
+    return [(at, max(0.0, interpolate(points, float(byte_count)))) for at, points in lines]
 
 
 @cache

@@ -189,6 +189,7 @@ def capture(
     source : what is captured
     compressor : of the size maps; None: `buddysim.compress.DEFAULT`
     """
+    from buddysim.capture.incomplete_output import settle
     from buddysim.capture.launch_window import LaunchWindow
     from buddysim.capture.triton_kernels.session import TritonCaptureSettings
     from buddysim.compress import DEFAULT
@@ -204,14 +205,17 @@ def capture(
         workers,
         contents_every,
     )
-    part = Output(output, keep_part=True)
-    with captured(part, settings, source or Path(output).stem, "with capture.triton(...)") as ended:
-        try:
-            yield
-        except BaseException as error:
-            ended.append(f"the block ended with {type(error).__name__}: the trace has what it did before")
-            raise
-    part.put()
+    part, ended = Output(output, keep_part=True), None
+    try:
+        with captured(part, settings, source or Path(output).stem, "with capture.triton(...)") as ended:
+            try:
+                yield
+            except BaseException as error:
+                ended.append(f"the block ended with {type(error).__name__}: the trace has what it did before")
+                raise
+    finally:
+        if ended is not None:
+            settle(part, len(ended), empty=False)
 
 
 @contextmanager

@@ -52,6 +52,10 @@ class DevicePointer:
         return self._address
 
 
+def _base(stored: DeviceStorage) -> int:
+    return stored.base
+
+
 class TensorMemory:
     """Storages that launches used; each lives until PyTorch frees it."""
 
@@ -61,7 +65,8 @@ class TensorMemory:
         self._storages: list[DeviceStorage] = []
 
     def __iter__(self) -> Iterator[DeviceStorage]:
-        return iter(self._storages)
+        """Yield the storages by their address on the GPU: that in this process differs from run to run."""
+        return iter(sorted(self._storages, key=_base))
 
     def add(self, tensor: Any, name: str) -> tuple[DeviceStorage, bool]:
         """Return the storage of a tensor, and whether it is new."""
@@ -80,7 +85,7 @@ class TensorMemory:
 
     def remove_freed(self) -> list[DeviceStorage]:
         """Forget the storages that PyTorch freed, and return them."""
-        freed = [stored for stored in self._storages if stored.reference.expired()]
+        freed = [stored for stored in self if stored.reference.expired()]
         if freed:
             self._storages = [stored for stored in self._storages if not stored.reference.expired()]
             self._hosts = [stored.host for stored in self._storages]

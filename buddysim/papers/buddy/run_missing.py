@@ -83,6 +83,9 @@ def _collect_missing(study: BuddyStudy, requests: Sequence[Callable[[], object]]
     for request in requests:
         with contextlib.suppress(NoStoredResults):
             request()
+    others = {key for key in study.missing_traces if key[0] not in study.names()}  # the comparison is of all workloads
+    for key in others:
+        del study.missing_traces[key]
 
 
 def _make_traces(study: BuddyStudy, say: Say) -> None:

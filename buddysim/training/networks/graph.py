@@ -232,6 +232,17 @@ class Network:
         return self._owners[index]
 
     @cached_property
+    def _writers(self) -> dict[int, list[int]]:
+        writers: dict[int, list[int]] = {}
+        for index, owner in enumerate(self._owners):
+            writers.setdefault(owner, []).append(index)
+        return writers
+
+    def buffer_writers(self, index: int) -> list[int]:
+        """The layers of the in-place chain that writes the buffer that a layer owns, in the order they run."""
+        return self._writers.get(index, [])
+
+    @cached_property
     def _input_owners(self) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(dict.fromkeys(self._owners[i] for i in layer.inputs)) for layer in self.layers)
 

@@ -55,12 +55,11 @@ def _is_map(network: Network) -> bool:
 
 def maker(network: Network, owner: int) -> Layer:
     """The layer whose output a buffer holds in the end, views of it left out."""
-    chain = [
-        layer
-        for layer in network.layers[owner:]
-        if network.buffer_of(layer.index) == owner and (layer.index == owner or _rules(layer).runs_in_place != "view")
-    ]
-    return chain[-1]
+    for index in reversed(network.buffer_writers(owner)):
+        layer = network.layers[index]
+        if index == owner or _rules(layer).runs_in_place != "view":
+            return layer
+    raise ValueError(f"layer {owner} owns no buffer")
 
 
 def readers(network: Network, owner: int) -> Iterator[Layer]:
