@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tries",
         metavar="N",
         type=int,
-        help="plans to simulate, next to single schemes and plans of one choice; 16 of a model's configuration, 400 of "
-        "another network, if not given",
+        help="plans to simulate at most next to each series of plans, or at each budget of a series; 2 of a model's "
+        "configuration, 40 of another network, if not given",
     )
     parser.add_argument(
         "--link-sweep", action="store_true", help="answer for each of the machine's links, the slowest first"

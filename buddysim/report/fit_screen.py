@@ -144,6 +144,7 @@ def _bounds(result: FitResult) -> list[str]:
             0, f"no plan takes less than {format_significant(bounds.time_ps / 1e9)} ms within the budget{excess}"
         )
     tried = f"{len(result.search.tried)} plans simulated"
+    tried += f", {result.search.too_large} more are too large" if result.search.too_large else ""
     return [*lines, f"{tried}; stopped: a longer search may find a better one" if result.search.stopped else tried]
 
 

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from buddysim.base.garbage import collection_paused
 from buddysim.training.autograd.blocks import blocks_of
+from buddysim.training.fit_check import capacity_bytes
 from buddysim.training.fitting.choices import (
     KEEP,
     OFFLOAD,
@@ -21,8 +23,11 @@ from buddysim.training.fitting.plan_space import PlanSpace, possible_placements
 from buddysim.training.fitting.recorded_facts import recorded_facts
 from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.allocators import LiveSetCounter
+from buddysim.training.iteration.own_allocator import allocator_of
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.process_memory import outside_bytes
+from buddysim.training.iteration.recorded_allocator import RecordedAllocator
+from buddysim.training.iteration.recorded_allocator import RecordedAllocator
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.peak_memory import BLOCK, divide_path
@@ -54,7 +59,9 @@ class BlockSpace(PlanSpace):
     """
 
     network: RecordedNetwork
-    tries = 16
+    tries = 2
+    budgets = 8
+    counts_live_tensors = False
     early = 2
     serial_copies = True
 
@@ -123,6 +130,13 @@ class BlockSpace(PlanSpace):
             network.tape, self.groups, self.cost, link_rate(self.machine, self.options.link),
             HostRates.of(self.machine), late=rule is not None and rule.delayed,
         )  # fmt: skip
+
+    @collection_paused()
+    def exceeds(self, plan: Plan) -> bool:
+        """Whether the allocator fails on the record of a plan."""
+        allocator = allocator_of(plan, plan.recorded(self.network), self.machine)
+        capacity = capacity_bytes(plan, self.machine, self.options)
+        return capacity is not None and isinstance(allocator, RecordedAllocator) and allocator.exceeds(capacity)
 
     @property
     def blocks(self) -> tuple[str, ...] | None:

@@ -33,6 +33,7 @@ class GroupFacts(NamedTuple):
     ----------
     held_bytes : that live from the group's forward pass to its backward pass
     others_bytes : that live at the start of the group's backward pass and that no group's choice changes
+    head_bytes : of the whole plan: the most that no group's choice changes, between forward and backward pass of all
     update_bytes : of the whole plan: the most that lives while weights are updated
     kernels_ps, launches_ps : of kernels on the GPU, and of launching them on the host
     offload_ps, prefetch_ps : of copies of what it saves to the host and back
@@ -44,6 +45,7 @@ class GroupFacts(NamedTuple):
 
     held_bytes: tuple[int, ...]
     others_bytes: tuple[int, ...]
+    head_bytes: int
     update_bytes: int
     kernels_ps: tuple[int, ...]
     launches_ps: tuple[int, ...]

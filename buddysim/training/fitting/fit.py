@@ -41,8 +41,8 @@ class FitQuestion:
     slowdown : the largest part by which the fastest plan may take longer, where the least memory is requested; None:
         the least time is
     allow : names of what may change results, of `choices.LOSSY`
-    tries : plans that are simulated at most, next to single schemes and plans of one choice; None: 16 of a model's
-        configuration, 400 of another network
+    tries : plans that are simulated at most next to each ladder, or at each budget; None: 2 of a model's
+        configuration, 40 of another network
     """
 
     request: TrainingRequest
@@ -68,7 +68,7 @@ class FitQuestion:
     def answer(self, cost: CostModel | None = None, progress: Progress | None = None) -> FitResult:
         """Search, and return the best plan."""
         space = self.space(cost)
-        search = PlanSearch(space, self.budget(), slowdown=self.slowdown, limit=self.tries, progress=progress)
+        search = PlanSearch(space, self.budget(), slowdown=self.slowdown, steps=self.tries, progress=progress)
         return make_result(space, search.run(), self.budget())
 
 
@@ -139,7 +139,7 @@ def fit(
     maximize : ``"tokens"``: find the batch and the plan with the most tokens per second
     allow : names of what may change results: ``compress-16``, ``compress-10``, ``compress-8``,
         ``offload-optimizer-delayed``
-    tries : plans that are simulated at most, next to single schemes and plans of one choice
+    tries : plans that are simulated at most next to each ladder, or at each budget
     progress : is called with the number of simulated plans, and the newest
 
     Raises

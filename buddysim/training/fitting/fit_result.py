@@ -131,6 +131,7 @@ class FitResult:
             ],
             "scheme": self.scheme or None,
             "plans_simulated": len(self.search.tried),
+            "plans_too_large": self.search.too_large,
             "stopped": self.search.stopped,
             "single_schemes": {name: _as_dict(one) for name, one in self.search.singles.items()},
             "front": [_as_dict(one) for one in self.front()],

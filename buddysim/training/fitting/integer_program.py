@@ -1,6 +1,7 @@
 """The integer program over groups: one choice for each, the least time or the least memory.
 
-Memory is counted at the start of each group's backward pass, and in the update. Time is a number above every bound.
+Memory is counted at the start of each group's backward pass, before all of these, and in the update. Time is a number
+above every bound.
 `scipy.optimize.milp` (HiGHS) solves it; it stops after a number of nodes, never after a time.
 """
 
@@ -87,6 +88,13 @@ def min_memory(inputs: ProgramInputs, limit_ps: int | None) -> ProgramAnswer:
     return _solved(inputs, rows, objective, _GIB)
 
 
+def budgets_of(inputs: ProgramInputs, steps: int) -> list[int]:
+    """Return budgets in equal steps, the smallest first: from what the least choices take, to keeping everything."""
+    least = [min(range(inputs.choices), key=row.__getitem__) for row in inputs.held_bytes]
+    low, high = inputs.memory_bytes(least), inputs.memory_bytes((0,) * inputs.groups)
+    return [low + (high - low) * step // steps for step in range(steps + 1)]
+
+
 def _memory_rows(inputs: ProgramInputs, budget: int | None) -> _Rows:
     """What lives at the start of each backward pass is within the budget; None: below the last variable."""
     groups, choices = inputs.groups, inputs.choices
@@ -96,10 +104,10 @@ def _memory_rows(inputs: ProgramInputs, budget: int | None) -> _Rows:
     if budget is None:
         row[-1] = -1.0
         rows.at_most(row.copy(), -inputs.update_bytes / _GIB)
-    for group in range(groups):
+    for group, others in enumerate(inputs.others_bytes):
         row[group * choices : (group + 1) * choices] = held[group]
-        limit = ((0 if budget is None else budget) - inputs.others_bytes[group]) / _GIB
-        rows.at_most(row.copy(), limit)
+        rows.at_most(row.copy(), ((budget or 0) - others) / _GIB)
+    rows.at_most(row.copy(), ((budget or 0) - inputs.head_bytes) / _GIB)
     for members in inputs.classes():
         for first, second in pairwise(members):
             order = np.zeros(rows.columns)

@@ -49,7 +49,7 @@ def layered_facts(
         if task.stream in ("host", "nvme"):
             host[task.stream] += task.duration_ps
     return GroupFacts(
-        tuple(held), (others,) * count, others, tuple(kernels), (0,) * count, tuple(copied["offload"]),
+        tuple(held), (others,) * count, others, others, tuple(kernels), (0,) * count, tuple(copied["offload"]),
         tuple(copied["prefetch"]), tuple(pinned), program.host_bytes, forward, update,
         (TimeBound(total, frozenset(range(count)), is_whole=True), *(TimeBound(one) for one in host.values())),
     )  # fmt: skip

@@ -1,19 +1,26 @@
-"""The local search: plans next to the best one, each simulated, until none is better.
+"""The local search at a budget: plans next to the best one, each simulated, until none is better.
 
 A step changes the choice of a number of equal groups, and may change that of others in exchange. Steps are tried in the
-order of what they are expected to give; a step that isn't expected to be better, or to fit, isn't tried.
+order of what they are expected to give; a step that isn't expected to be better, or to fit, isn't tried. What is
+found depends on the budget of the search alone, not on that of the question, nor on the host's memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
 from buddysim.training.fitting.assignment import Assignment
-from buddysim.training.fitting.objective import FitObjective
+from buddysim.training.fitting.integer_program import min_time
 from buddysim.training.fitting.program_inputs import ProgramInputs
 from buddysim.training.fitting.tried_plans import TriedPlan, TriedPlans
+
+#: Plans from which steps are taken.
+_STARTS = 2
+#: Proposals of the integer program, at most.
+_PROPOSALS = 5
 
 
 class _Move(NamedTuple):
@@ -24,101 +31,119 @@ class _Move(NamedTuple):
     after: int
 
 
-def improve(
-    start: TriedPlan, plans: TriedPlans, inputs: ProgramInputs, objective: FitObjective, budget: int
-) -> TriedPlan:
-    """Return the best plan that steps from one lead to.
+@dataclass
+class LocalSearch:
+    """One search, of networks whose plans need what their tensors take at once.
 
-    Parameters
+    Attributes
     ----------
-    budget : bytes of GPU memory that tensors may take
+    budget : bytes of GPU memory
+    limit : plans that are tried at most
     """
-    best: TriedPlan | None = start
-    while best is not None:
-        start = best
-        best = _next(start, plans, inputs, objective, budget) or _next(
-            start, plans, inputs, objective, budget, surely=False
-        )
-    return start
+
+    placement: int
+    plans: TriedPlans
+    inputs: ProgramInputs
+    budget: int
+    limit: int
+    _tried: dict[Assignment, TriedPlan] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Try what the integer program proposes, and steps from the best of these and of plans of one choice."""
+        for choice in range(self.inputs.choices):
+            uniform = Assignment(self.placement, (choice,) * self.inputs.groups)
+            if uniform in self.plans.basis:
+                self._tried[uniform] = self.plans.simulated(uniform)
+        self.limit += len(self._tried)
+        self._propose()
+        for start in sorted(self._tried.values(), key=self._rank)[:_STARTS]:
+            self._improve(start)
+
+    def _try(self, assignment: Assignment) -> TriedPlan:
+        self._tried[assignment] = self.plans.simulated(assignment)
+        return self._tried[assignment]
+
+    @property
+    def _is_exhausted(self) -> bool:
+        return len(self._tried) >= self.limit
+
+    def _missing(self, one: TriedPlan) -> int:
+        return max(0, one.used_bytes - self.budget)
+
+    def _rank(self, one: TriedPlan) -> tuple[object, ...]:
+        return self._missing(one), one.time_ps, one.used_bytes, one.assignment
+
+    def _propose(self) -> None:
+        """Try proposals of the integer program, with a lower budget as long as they don't fit."""
+        budget = self.budget
+        for _ in range(_PROPOSALS):
+            answer = min_time(self.inputs, budget, expected=True)
+            if answer.choices is None or self._is_exhausted:
+                return
+            made = self.inputs.ordered(Assignment(self.placement, answer.choices))
+            missing = self._missing(self._try(made))
+            if not missing:
+                return
+            budget = min(budget, self.inputs.memory_bytes(made.choices)) - missing
+
+    def _improve(self, start: TriedPlan) -> None:
+        """Take steps until none is better."""
+        best: TriedPlan | None = start
+        while best is not None:
+            best = self._next(best, surely=True) or self._next(best, surely=False)
+
+    def _next(self, best: TriedPlan, *, surely: bool) -> TriedPlan | None:
+        """Return the first neighbour that is better; None where none is.
+
+        Parameters
+        ----------
+        surely : those that are expected to be better, not all that the bounds don't rule out
+        """
+        assert best.assignment is not None
+        own, most = self.inputs.memory_bytes(best.assignment.choices), self.budget
+        for neighbour, holds in self._neighbours(best, surely):
+            if self._is_exhausted:
+                return None
+            if surely and not self._missing(best) and holds > most:
+                continue
+            tried = self._try(neighbour)
+            if self._rank(tried) < self._rank(best):
+                return tried
+            if self._missing(tried):  # what lives for a short time comes on top
+                most = min(most, max(holds - self._missing(tried), own))
+        return None
+
+    def _neighbours(self, best: TriedPlan, surely: bool) -> list[tuple[Assignment, int]]:
+        """Assignments that may be better, and the bytes that they hold, the best one first; none twice."""
+        assert best.assignment is not None
+        own, inputs = best.assignment, self.inputs
+        memory, time = inputs.memory_bytes(own.choices), inputs.expected_ps(own.choices)
+        ranked: dict[Assignment, tuple[int, int]] = {}
+        for made in _changed(own, inputs):
+            if made in ranked or made in self._tried:
+                continue
+            takes, holds = inputs.expected_ps(made.choices), inputs.memory_bytes(made.choices)
+            if self._missing(best):
+                is_promising, key = holds < memory, (holds, takes)
+            else:
+                is_faster = takes < time if surely else inputs.bound_ps(made.choices) < best.time_ps
+                is_promising, key = holds <= self.budget and is_faster, (takes, holds)
+            if is_promising:
+                ranked[made] = key
+        memory_at = 0 if self._missing(best) else 1
+        return [(one, ranked[one][memory_at]) for one in sorted(ranked, key=lambda one: (*ranked[one], one))]
 
 
-def _next(
-    best: TriedPlan,
-    plans: TriedPlans,
-    inputs: ProgramInputs,
-    objective: FitObjective,
-    budget: int,
-    *,
-    surely: bool = True,
-) -> TriedPlan | None:
-    """Return the first neighbour that is better; None where none is.
-
-    Parameters
-    ----------
-    surely : those that are expected to be better, not all that the bounds don't rule out
-    """
-    assert best.assignment is not None
-    own, most = inputs.memory_bytes(best.assignment.choices), budget
-    for neighbour, holds in _neighbours(best, plans, inputs, objective, budget, surely):
-        if plans.is_exhausted:
-            return None
-        if surely and best.fits and holds > most:
-            continue
-        tried = plans.simulated(neighbour)
-        if objective.rank(tried) < objective.rank(best):
-            return tried
-        if not tried.fits:  # what fragments, and lives for a short time, comes on top
-            most = min(most, max(holds - tried.shortfall_bytes, own))
-    return None
-
-
-def _neighbours(
-    best: TriedPlan,
-    plans: TriedPlans,
-    inputs: ProgramInputs,
-    objective: FitObjective,
-    budget: int,
-    surely: bool,
-) -> list[tuple[Assignment, int]]:
-    """Assignments that may be better, and the bytes that they hold, the best one first; none twice."""
-    assert best.assignment is not None
-    own = best.assignment
-    memory, time = inputs.memory_bytes(own.choices), inputs.expected_ps(own.choices)
-    most = budget if best.fits and objective.limit_ps is None else max(budget, memory)
-    ranked: dict[Assignment, tuple[int, int]] = {}
-    for made in _changed(own, inputs):
-        if made in ranked or plans.knows(made):
-            continue
-        takes, holds = inputs.expected_ps(made.choices), inputs.memory_bytes(made.choices)
-        if objective.limit_ps is not None:
-            is_promising = holds < memory and takes <= objective.limit_ps
-            key = (holds, takes)
-        elif best.fits:
-            is_promising = holds <= most and (takes < time if surely else inputs.bound_ps(made.choices) < best.time_ps)
-            key = (takes, holds)
-        else:
-            is_promising = holds < memory
-            key = (holds, takes)
-        if is_promising:
-            ranked[made] = key
-    memory_at = 1 if objective.limit_ps is None and best.fits else 0
-    return [(one, ranked[one][memory_at]) for one in sorted(ranked, key=lambda one: (*ranked[one], one))]
-
-
-def try_the_rest(best: TriedPlan, plans: TriedPlans, inputs: ProgramInputs, budget: int, placement: int) -> TriedPlan:
-    """Simulate all plans of a small network that the bounds don't rule out, the fastest first; return the best."""
-    objective = FitObjective()
+def try_every_plan(plans: TriedPlans, inputs: ProgramInputs, budget: int, placement: int) -> None:
+    """Simulate all plans of a small network that the bounds don't rule out, the fastest first."""
     left = [
         (inputs.expected_ps(choices), choices)
         for choices in product(range(inputs.choices), repeat=inputs.groups)
         if inputs.memory_bytes(choices) <= budget
     ]
     for _, choices in sorted(left):
-        if plans.is_exhausted:
-            break
-        if not best.fits or inputs.bound_ps(choices) < best.time_ps:
-            best = min(best, plans.simulated(Assignment(placement, choices)), key=objective.rank)
-    return best
+        if inputs.bound_ps(choices) < plans.fastest_ps():
+            plans.fits(Assignment(placement, choices))
 
 
 def _changed(own: Assignment, inputs: ProgramInputs) -> Iterator[Assignment]:

@@ -51,12 +51,16 @@ class PlanSpace(ABC):
     groups : names, in the order of the forward pass
     choices : of every group; the first one keeps what is saved
     placements : the first one is the GPU
-    tries : plans that a search simulates, if not told otherwise
+    tries : plans that a search simulates next to each ladder, or at each budget, if not told otherwise
+    budgets : steps of the budgets for which the integer program proposes plans
+    counts_live_tensors : a plan needs what its tensors take at once, on whichever GPU
     early : groups whose copies back may start in the forward pass: nothing holds back those of the first two nodes
     serial_copies : copies out and back share a stream
     """
 
-    tries = 400
+    tries = 40
+    budgets = 16
+    counts_live_tensors = True
     early = 0
     serial_copies = False
 
@@ -84,6 +88,10 @@ class PlanSpace(ABC):
     def simulate(self, plan: Plan) -> IterationOutcome:
         """Simulate a plan on the real timeline, within the request's memory."""
         return simulate_plan(self.network, self.batch, self.machine, self.cost, plan, self.options)
+
+    def exceeds(self, plan: Plan) -> bool:
+        """Whether a plan is known not to fit without being simulated whole."""
+        return False
 
     @property
     def blocks(self) -> tuple[str, ...] | None:

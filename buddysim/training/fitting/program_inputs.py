@@ -20,6 +20,7 @@ class ProgramInputs:
     ----------
     held_bytes : that live from the group's forward to its backward pass
     others_bytes : by group, next to all held at the start of its backward pass
+    head_bytes : next to all held, between forward and backward pass
     update_bytes : while weights are updated
     bounds : with which the time begins
     kernels_ps, launches_ps : additional work of the compute stream and of the host that launches it
@@ -36,6 +37,7 @@ class ProgramInputs:
 
     held_bytes: Table
     others_bytes: tuple[int, ...]
+    head_bytes: int
     update_bytes: int
     bounds: tuple[TimeBound, ...]
     kernels_ps: Table
@@ -86,12 +88,12 @@ class ProgramInputs:
         return assignment._replace(choices=tuple(choices))
 
     def memory_bytes(self, choices: Sequence[int]) -> int:
-        """What lives at least, at the start of some group's backward pass or in the update."""
+        """What lives at least, at the start of some group's backward pass, before all of them or in the update."""
         live, most = 0, self.update_bytes
         for group, choice in enumerate(choices):
             live += self.held_bytes[group][choice]
             most = max(most, live + self.others_bytes[group])
-        return most
+        return max(most, live + self.head_bytes)
 
     def bound_ps(self, choices: Sequence[int]) -> int:
         """What a plan takes at least."""
@@ -159,7 +161,7 @@ def program_inputs(
                  for number in range(len(choices))]  # fmt: skip
     total = max(1, sum(weights))
     return ProgramInputs(
-        table("held_bytes"), retained.others_bytes, retained.update_bytes, retained.bounds,
+        table("held_bytes"), retained.others_bytes, retained.head_bytes, retained.update_bytes, retained.bounds,
         table("kernels_ps", 1), table("launches_ps", 1),
         tuple(one.recomputes or one.bits is None for one in choices),
         table("offload_ps"), table("prefetch_ps"), table("pinned_bytes"),

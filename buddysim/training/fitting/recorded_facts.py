@@ -49,7 +49,7 @@ def recorded_facts(
     forward = 0 if late or is_repeated else sum(one.gpu_ps for one in kernels if one.phase == "forward")
     update = sum(one.gpu_ps for one in kernels if one.phase == "optimizer")
     return GroupFacts(
-        held, others, _update_bytes(tape),
+        held, others, _head_bytes(tape, group_of), _update_bytes(tape),
         _by_group(kernels, len(blocks), "gpu_ps"), _by_group(kernels, len(blocks), "host_ps"),
         copied["offload"], copied["prefetch"], _pinned_bytes(tape, len(blocks), group_of), tape.host_bytes,
         forward, update,
@@ -157,6 +157,24 @@ def _only_saver(record: StorageRecord, savers: set[int | None], group_of: Callab
     if len(savers) > 1:
         return None
     return next(iter(savers)) if savers else group_of(record.scope)
+
+
+def _head_bytes(tape: Tape, group_of: Callable[[str], int | None]) -> int:
+    """The most that lives of no group's storages, between the last group's forward pass and the first backward pass."""
+    counted = [one.kind in _OF_EVERY_PLAN or group_of(one.scope) is None for one in tape.storages]
+    for saved in tape.saved:
+        if group_of(saved.scope) is not None and tape.storages[saved.storage].kind not in _OF_EVERY_PLAN:
+            counted[saved.storage] = False
+    live = peak = 0
+    for event in tape.events:
+        if isinstance(event, TracedOperation):
+            in_group = group_of(event.scope) is not None
+            if in_group and event.phase == "backward":
+                break
+            peak = 0 if in_group else max(peak, live)
+        elif counted[event.storage]:
+            live += -event.bytes if isinstance(event, FreeEvent) else event.bytes
+    return peak
 
 
 def _update_bytes(tape: Tape) -> int:

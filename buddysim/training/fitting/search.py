@@ -1,7 +1,7 @@
-"""The search for a plan: single schemes, plans of one choice, the integer program's, and steps from the best of these.
+"""The search for a plan: single schemes, plans of one choice, ladders of plans, and plans next to their rungs.
 
-The integer program proposes; the timeline decides. It knows what groups hold at least, not what fragments and lives for
-a short time: so its budget is lowered by what a proposal exceeds, until one fits.
+What is simulated depends on the budget only by bounds that rule plans out for certain. So the answer at a larger budget
+is never slower: `docs/explanation/fit.md` shows why.
 """
 
 from __future__ import annotations
@@ -10,22 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.garbage import collection_paused
 from buddysim.training.fitting.assignment import Assignment
-from buddysim.training.fitting.integer_program import min_memory, min_time
-from buddysim.training.fitting.local_search import improve, try_the_rest
+from buddysim.training.fitting.integer_program import budgets_of, min_memory, min_time
+from buddysim.training.fitting.ladder_search import fastest_rung, smallest_rung, try_steps
+from buddysim.training.fitting.ladders import Ladder, ladders
+from buddysim.training.fitting.local_search import LocalSearch, try_every_plan
 from buddysim.training.fitting.objective import FitObjective
 from buddysim.training.fitting.plan_space import SINGLE_SCHEMES, PlanSpace
 from buddysim.training.fitting.program_inputs import ProgramInputs, program_inputs
 from buddysim.training.fitting.tried_plans import Progress, TriedPlan, TriedPlans
 
-#: Plans of a placement, all of which may be tried.
+#: Plans of a placement, all of which are tried.
 _SMALL = 1 << 12
-#: A plan that is this near to the bound is the best.
-_NEAR = 1e-4
-#: Plans from which steps are taken in each placement.
-STARTS = 2
-#: Proposals of the integer program for one placement, at most.
-_PROPOSALS = 5
 
 
 @dataclass(frozen=True)
@@ -52,6 +49,7 @@ class SearchResult:
     plain : what the framework does by itself
     singles : single schemes that are simulated with the request's options, by name
     tried : every plan that was simulated, in order
+    too_large : how many more were tried, whose tensors don't fit
     stopped : the user stopped the search
     """
 
@@ -60,6 +58,7 @@ class SearchResult:
     singles: dict[str, TriedPlan]
     tried: Sequence[TriedPlan]
     bounds: FitBounds
+    too_large: int = 0
     stopped: bool = False
 
 
@@ -70,8 +69,7 @@ class PlanSearch:
     ----------
     budget : bytes of GPU memory
     slowdown : the largest part by which the fastest plan may take longer, where the least memory is looked for
-    limit : plans that are simulated at most, next to single schemes and plans of one choice; None: as many as such a
-        network takes seconds for
+    steps : plans that are simulated at most next to each ladder; None: as many as such a network takes seconds for
     """
 
     def __init__(
@@ -80,30 +78,35 @@ class PlanSearch:
         budget: int,
         *,
         slowdown: float | None = None,
-        limit: int | None = None,
+        steps: int | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.space, self.slowdown = space, slowdown
         self.offered = budget - space.unavailable_bytes()
         self.host_budget = space.machine.max_pinned_bytes
-        self.limit = space.tries if limit is None else limit
-        self.plans = TriedPlans(space, self.limit, progress)
+        self.steps = space.tries if steps is None else steps
+        self.plans = TriedPlans(space, progress)
         self.singles: dict[str, TriedPlan] = {}
         self.inputs: list[ProgramInputs] = []
+        self.lower_ps: list[int | None] = []
         self.objective = FitObjective()
-        self.bounds: FitBounds | None = None
+        self.bounds = FitBounds(None, 0)
 
+    @collection_paused()
     def run(self) -> SearchResult:
-        """Search; what was search so far where the user interrupts it, once single schemes are simulated."""
+        """Search; where the user interrupts it, return what was found so far."""
         stopped = False
-        self._simulate_basis()
         try:
+            self._simulate_basis()
             self._search()
         except KeyboardInterrupt:
             stopped = True
+            if not self.plans.tried:
+                raise
         best = min(self.plans.tried, key=self.objective.rank)
-        assert self.bounds is not None
-        return SearchResult(best, self._plain(), self.singles, tuple(self.plans.tried), self.bounds, stopped)
+        return SearchResult(
+            best, self._plain(), self.singles, tuple(self.plans.tried), self.bounds, len(self.plans.exceeding), stopped
+        )  # fmt: skip
 
     def _plain(self) -> TriedPlan:
         return self.singles.get("eager", self.plans.tried[0])
@@ -138,59 +141,82 @@ class PlanSearch:
         if self.slowdown is not None:
             fastest = min(one.time_ps for one in plans.tried)
             self.objective = FitObjective(round(fastest * (1 + self.slowdown)))
-        plans.limit = len(plans.tried) + self.limit
         self.bounds = self._bounds()
 
     def _bounds(self) -> FitBounds:
         memory = min(min_memory(one, None).bound or 0 for one in self.inputs)
-        times = [min_time(one, self.offered, expected=False).bound for one in self.inputs]
+        self.lower_ps = [min_time(one, self.offered, expected=False).bound for one in self.inputs]
         return FitBounds(
-            min((one for one in times if one is not None), default=None),
+            min((one for one in self.lower_ps if one is not None), default=None),
             memory + self.space.unavailable_bytes(),
         )
 
     def _search(self) -> None:
-        """Search each placement, the one that promises most first, as long as it may beat the best plan so far."""
-        lower = {number: min_time(one, self.offered, expected=False).bound for number, one in enumerate(self.inputs)}
-        order = sorted((bound, number) for number, bound in lower.items() if bound is not None)
-        for bound, number in order:
-            if self.inputs[number].host_bytes > self.host_budget:
-                continue
-            best = min(self.plans.tried, key=self.objective.rank)
-            if self.objective.limit_ps is None and best.fits and best.time_ps <= bound * (1 + _NEAR):
-                continue
-            self._search_placement(number)
+        """Search each placement, and look for what is missing where no plan fits."""
+        for number, inputs in enumerate(self.inputs):
+            if self._is_open(number):
+                self._search_placement(number, inputs)
         if not any(one.fits for one in self.plans.tried):
             self._look_for_least()
 
-    def _search_placement(self, number: int) -> None:
-        inputs, objective = self.inputs[number], self.objective
-        self._propose(number)
-        own = [one for one in self.plans.tried
-               if one.assignment is not None and one.assignment.placement == number]  # fmt: skip
-        for start in sorted(own, key=objective.rank)[:STARTS]:
-            if start.fits and objective.limit_ps is None and start.time_ps <= inputs.simulated_ps:
-                return  # as fast as the plan that keeps everything
-            improve(start, self.plans, inputs, objective, self.offered)
-        if objective.limit_ps is None and inputs.choices**inputs.groups <= _SMALL:
-            best = min(self.plans.tried, key=objective.rank)
-            try_the_rest(best, self.plans, inputs, self.offered, number)
+    def _is_open(self, number: int) -> bool:
+        """Whether a placement may have a plan that is better than the best so far."""
+        inputs = self.inputs[number]
+        if inputs.host_bytes > self.host_budget:
+            return False
+        if self.objective.limit_ps is not None:
+            return True
+        bound = self.lower_ps[number]
+        return bound is not None and bound < self.plans.fastest_ps()
 
-    def _propose(self, number: int) -> None:
-        """Simulate what the integer program proposes, with a lower budget as long as that doesn't fit."""
-        inputs, budget = self.inputs[number], self.offered
-        for _ in range(_PROPOSALS):
-            if self.objective.limit_ps is not None:
-                answer = min_memory(inputs, self.objective.limit_ps)
-            else:
-                answer = min_time(inputs, budget, expected=True, host_budget=self.host_budget)
-            if answer.choices is None or self.plans.is_exhausted:
-                return
+    def _search_placement(self, number: int, inputs: ProgramInputs) -> None:
+        """Search all ladders, and plans next to them; or at each budget."""
+        is_by_budget = self.space.counts_live_tensors and self.objective.limit_ps is None
+        partial: list[tuple[Ladder, int]] = []
+        for ladder in ladders(number, inputs, with_copies=not is_by_budget):
+            rung = self._rung(ladder, inputs)
+            if rung is not None:
+                partial.append((ladder, rung))
+        if is_by_budget:
+            self._search_budgets(number, inputs)
+            return
+        self._propose(number, inputs)
+        for ladder, rung in partial:
+            try_steps(ladder, rung, self.plans, inputs, self.offered, self.objective, self.steps)
+
+    def _propose(self, number: int, inputs: ProgramInputs) -> None:
+        """Try what the integer program proposes: for each budget, or for the longest time."""
+        if self.objective.limit_ps is not None:
+            answers = [min_memory(inputs, self.objective.limit_ps)]
+        else:
+            answers = [min_time(inputs, one, expected=True) for one in budgets_of(inputs, self.space.budgets)]
+        for answer in answers:
+            if answer.choices is None:
+                continue
             made = inputs.ordered(Assignment(number, answer.choices))
-            tried = self.plans.simulated(made)
-            if tried.fits or self.objective.limit_ps is not None:
+            holds, bound = inputs.memory_bytes(made.choices), inputs.bound_ps(made.choices)
+            if self.objective.limit_ps is not None:
+                self.plans.simulated(made)
+            elif holds <= self.offered and bound < self.plans.fastest_ps():
+                self.plans.fits(made)
+
+    def _search_budgets(self, number: int, inputs: ProgramInputs) -> None:
+        """Search at budgets of a fixed series, the largest first; try all plans of a small network."""
+        if inputs.choices**inputs.groups <= _SMALL:
+            try_every_plan(self.plans, inputs, self.offered, number)
+            return
+        for budget in reversed(budgets_of(inputs, self.space.budgets)):
+            if budget > self.offered:
+                continue
+            bound = min_time(inputs, budget, expected=False).bound
+            if bound is None or bound >= self.plans.fastest_ps():
                 return
-            budget = min(budget, inputs.memory_bytes(made.choices)) - max(tried.shortfall_bytes, 1)
+            LocalSearch(number, self.plans, inputs, budget, self.steps).run()
+
+    def _rung(self, ladder: Ladder, inputs: ProgramInputs) -> int | None:
+        if self.objective.limit_ps is not None:
+            return smallest_rung(ladder, self.plans, inputs, self.objective.limit_ps)
+        return fastest_rung(ladder, self.plans, inputs, self.offered)
 
     def _look_for_least(self) -> None:
         """Simulate the plans of least memory, so that what is missing is known."""

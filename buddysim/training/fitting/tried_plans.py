@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from buddysim.training.iteration.plan import Plan
     from buddysim.training.outcome import IterationOutcome
 
+#: Plans of which the records, which refer to themselves, may be in memory at once.
+_COLLECTED = 16
 #: Says what was simulated: how many plans so far, and the newest.
 Progress = Callable[[int, "TriedPlan"], None]
 
@@ -50,21 +54,22 @@ class TriedPlans:
 
     Attributes
     ----------
-    limit : plans that are simulated at most in a search; schemes and plans of one choice come on top
     tried : every plan so far, in order
+    basis : plans of one choice, of every search
+    exceeding : further plans, whose tensors don't fit
     """
 
     space: PlanSpace
-    limit: int
     progress: Progress | None = None
     tried: list[TriedPlan] = field(default_factory=list)
+    basis: set[Assignment] = field(default_factory=set)
+    exceeding: set[Assignment] = field(default_factory=set)
     _known: dict[Assignment, TriedPlan] = field(default_factory=dict)
     _facts: dict[Assignment, GroupFacts] = field(default_factory=dict)
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether no more are to be tried."""
-        return len(self.tried) >= self.limit
+    def fastest_ps(self) -> float:
+        """Return the least time of a plan that fits; infinity where none does."""
+        return min((one.time_ps for one in self.tried if one.fits), default=math.inf)
 
     def simulated(self, assignment: Assignment) -> TriedPlan:
         """Return an assignment's times and bytes."""
@@ -72,12 +77,18 @@ class TriedPlans:
             self._known[assignment] = self._add(self.space.simulate(self.space.plan(assignment)), assignment)
         return self._known[assignment]
 
-    def knows(self, assignment: Assignment) -> bool:
-        """Whether it was simulated."""
-        return assignment in self._known
+    def fits(self, assignment: Assignment) -> bool:
+        """Whether an assignment fits; one that doesn't need not be simulated whole."""
+        if assignment in self.exceeding:
+            return False
+        if assignment not in self._known and self.space.exceeds(self.space.plan(assignment)):
+            self.exceeding.add(assignment)
+            return False
+        return self.simulated(assignment).fits
 
     def facts(self, assignment: Assignment) -> GroupFacts:
-        """Return the figures of an assignment's groups."""
+        """Return the figures of a plan of one choice, by group."""
+        self.basis.add(assignment)
         if assignment not in self._facts:
             outcome = self.space.simulate(self.space.plan(assignment))
             self._facts[assignment] = self.space.facts(assignment, outcome)
@@ -100,6 +111,8 @@ class TriedPlans:
         missing = 0 if short is None else max(1, short.peak_excess_bytes, short.failure.shortfall_bytes)
         made = TriedPlan(assignment, scheme, outcome.time_ps, peak, used, outcome.pinned_bytes, outcome.fits, missing)
         self.tried.append(made)
+        if not len(self.tried) % _COLLECTED:
+            gc.collect()
         if self.progress is not None:
             self.progress(len(self.tried), made)
         return made

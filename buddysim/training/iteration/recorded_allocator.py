@@ -42,11 +42,8 @@ class RecordedAllocator(ProcessMemory):
         relief: WorkspaceRelief | None = None,
     ) -> TensorAddresses:
         """Run two iterations; `TensorAddresses.high_water` is the most that is reserved."""
-        offered = self.offered(capacity)
-        events = two_iterations(self.network.tape)
-        repeated = Tape()
-        repeated.events = events
-        replay = replay_tape(repeated, self.settings, offered, self.workspace_bytes)
+        offered, events = self.offered(capacity), two_iterations(self.network.tape)
+        replay = self._replay(events, offered)
         failure = None
         if replay.failure is not None:
             assert offered is not None
@@ -54,6 +51,15 @@ class RecordedAllocator(ProcessMemory):
         return TensorAddresses(
             program, (-1,) * len(program.tensors), replay.peak_reserved_bytes, failure, {}, caching=self._facts(replay)
         )
+
+    def exceeds(self, capacity: int) -> bool:
+        """Whether some request of two iterations fails: as `allocate` finds, from the record alone."""
+        return self._replay(two_iterations(self.network.tape), self.offered(capacity)).failure is not None
+
+    def _replay(self, events: list[Event], offered: int | None) -> AllocatorReplay:
+        repeated = Tape()
+        repeated.events = events
+        return replay_tape(repeated, self.settings, offered, self.workspace_bytes)
 
     def _facts(self, replay: AllocatorReplay) -> CachingFacts:
         workspaces = replay.peak_requested_bytes - self.network.tape.peak_bytes()

@@ -106,20 +106,17 @@ def test_the_front_has_no_plan_that_another_beats() -> None:
 
 @pytest.mark.slow
 def test_a_larger_budget_never_makes_it_slower() -> None:
-    times = [answer(budget * MIB).outcome.time_ps for budget in range(960, 1400, 40)]
+    times = [answer(budget * MIB).outcome.time_ps for budget in (960, 1000, 1060, 1140, 1310)]
     assert times == sorted(times, reverse=True)
-
-
-#: docs/explanation/fit.md says so: a search may miss what one with less memory finds.
-MISSED = pytest.mark.xfail(reason="the search is not monotone in the host's memory", strict=True)
+    assert len(set(times)) == len(times)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "values"),
     [
-        ("training.link", ("pcie3", "pcie4", "pcie5")),
-        pytest.param("training.max_pinned_memory", ("1 MiB", "64 MiB", "64 GiB"), marks=MISSED),
+        ("training.link", ("pcie3", "pcie5", "nvlink-c2c")),
+        ("training.max_pinned_memory", ("1 MiB", "64 MiB", "64 GiB")),
     ],
 )
 def test_a_faster_link_and_more_host_memory_never_make_it_slower(key: str, values: tuple[str, ...]) -> None:

@@ -8,8 +8,8 @@ from buddysim.training.fitting.assignment import Assignment
 from buddysim.training.fitting.search import PlanSearch
 from tests.training.fitting.random_chains import chain_space, every_plan
 
-#: Plans that a search of such a chain simulates at most.
-LIMIT = 1000
+#: Plans that a search of such a chain simulates at most next to a ladder.
+STEPS = 64
 
 
 def middle_budget(seed: int, parts: int, choices: int) -> int:
@@ -27,7 +27,7 @@ def check(seed: int, parts: int, choices: int) -> tuple[int, int, int]:
     budget = middle_budget(seed, parts, choices)
     space = chain_space(seed, parts, choices, budget)
     tried = every_plan(space)
-    search = PlanSearch(space, budget, limit=LIMIT)
+    search = PlanSearch(space, budget, steps=STEPS)
     result = search.run()
     best = min(time for time, _, fits in tried.values() if fits)
     assert result.best.fits
