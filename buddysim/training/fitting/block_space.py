@@ -27,7 +27,6 @@ from buddysim.training.iteration.own_allocator import allocator_of
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.process_memory import outside_bytes
 from buddysim.training.iteration.recorded_allocator import RecordedAllocator
-from buddysim.training.iteration.recorded_allocator import RecordedAllocator
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.peak_memory import BLOCK, divide_path
@@ -134,8 +133,9 @@ class BlockSpace(PlanSpace):
     @collection_paused()
     def exceeds(self, plan: Plan) -> bool:
         """Whether the allocator fails on the record of a plan."""
-        allocator = allocator_of(plan, plan.recorded(self.network), self.machine)
-        capacity = capacity_bytes(plan, self.machine, self.options)
+        recorded = plan.recorded(self.network)
+        allocator = allocator_of(plan, recorded, self.machine)
+        capacity = capacity_bytes(plan, recorded, self.machine, self.options)
         return capacity is not None and isinstance(allocator, RecordedAllocator) and allocator.exceeds(capacity)
 
     @property
