@@ -77,7 +77,7 @@ def _rows(source: ResultSource, settings: Mapping[str, Any]) -> Iterator[dict[st
     eager = simulated("training", {**settings, "scheme": PLAIN, "memory_bytes": _UNLIMITED})
     memory = needed_bytes(eager) // 2
     recorded = Network.load(settings["network"]).recorded
-    for scheme in schemes.runnable_schemes((), recorded):
+    for scheme in schemes.runnable_schemes(settings, recorded):
         if scheme != PLAIN and schemes.family(scheme) == "baselines":
             continue
         result = simulated("training", {**settings, "scheme": scheme, "memory_bytes": memory})

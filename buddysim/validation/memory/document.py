@@ -109,8 +109,10 @@ Causes of errors:
   as a percentage of the one before, too. All of them together leave 8.492 to 8.499 GiB and 4.610 to 4.615 GiB. So both
   lack the same 0.354 to 0.358 GiB, and what is quantised is right to 0.005 GiB. Excluded by simulation: adapters of
   rank 8 (8.41 and 4.53 GiB), of rank 16 (8.48, 4.59), of attention alone (8.52, 4.63). A first step, before the
-  optimizer's state of 0.335 GiB exists, comes to 8.519 and 4.633 GiB, within 0.5 %. The other rows are not those of a
-  first step.
+  optimizer's state of 0.335 GiB exists, comes to 8.519 and 4.633 GiB, within 0.5 %; the other rows are not those of a
+  first step. The peak has all logits (1.957 GiB), the gradient of a chunk (0.245) and the norm's input in fp32 (0.094).
+  Without the last two it is 8.51 and 4.62 GiB. But the compiled loss may not write over its input, and the stash of
+  offloads holds the norm's. So the cause isn't found.
 - *torchao's rows* are 0.97 to 1.31 GiB too low, as if samples took four times the memory. The reading has 2 samples, as
   the configuration. The same table prints 3,200 tokens/s. An update alone moves 94 GB, 60 ms on an A100, so 2 short
   samples can't reach that. With 8 samples of that length the rows come to +0.9, +1.6, +2.1 and +1.6 %. The reading was
