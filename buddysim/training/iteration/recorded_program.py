@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
-from buddysim.training.cost.operators.host import ENTRIES, ONE_ENTRY, LaunchQueue
+from buddysim.training.cost.operators.host import LaunchQueue, entries_of
 from buddysim.training.iteration.program import Pass, Program, ProgramTensor, Step, copy_ps
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
 from buddysim.training.iteration.recorded_tasks import RecordedTasks
@@ -125,7 +125,7 @@ class _ProgramOfRecord:
         spent = self.queue.launch(
             times * self.cost.launch_ps(work),
             times * self._kernel_ps(work),
-            times * ENTRIES.get(operation.name, ONE_ENTRY),
+            times * entries_of(operation),
         )
         self._step(layer, _PASSES[operation.phase], spent)
 

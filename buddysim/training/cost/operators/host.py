@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from math import prod
 
+from buddysim.training.autograd.records import TracedOperation
 from buddysim.training.networks.recorded.work import OperationWork
 
 PS_PER_US = 10**6
@@ -19,18 +21,20 @@ PS_PER_US = 10**6
 MAX_ENTRIES = 1024
 #: Entries of an operator in hundredths, where it isn't one kernel: kernels, memsets and events. Means over the six
 #: profiles of trainings on V100 and A100 with all their launches in Meta's HolisticTraceAnalysis (``tests/data``; 1,399
-#: `mm`, 798 `addmm`, 1,315 `sum`, 252 `native_layer_norm_backward`, 424 convolutions): products are split among several
-#: kernels, sums clear semaphores. Of attention: FlashAttention 2's kernels (``flash_bwd_launch_template.h``).
+#: `mm`, 798 `addmm`, 252 `native_layer_norm_backward`, 424 convolutions): products are split among several kernels. Of
+#: attention: FlashAttention 2's kernels (``flash_bwd_launch_template.h``).
 ENTRIES = {
     "mm": 156,
     "addmm": 166,
-    "sum": 137,
     "native_layer_norm_backward": 200,
     "convolution": 366,
     "convolution_backward": 804,
     "_scaled_dot_product_flash_attention_backward": 300,
 }
 ONE_ENTRY = 100
+#: Values that a result of a sum gathers from which on several blocks share it, whose semaphores a memset clears
+#: (``Reduce.cuh``: 256 of a thread, in blocks that are 16 high).
+_SHARED_SUM = 4096
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,14 @@ def host_ps(work: OperationWork, constants: HostConstants = HOST) -> int:
     else:
         spent = getattr(constants, f"{work.launcher}_us")
     return round(spent * PS_PER_US)
+
+
+def entries_of(operation: TracedOperation) -> int:
+    """Return the entries that an operator takes in its stream, in hundredths."""
+    if operation.name == "sum" and operation.reads and operation.writes:
+        values, results = prod(operation.reads[0].shape), prod(operation.writes[0].shape)
+        return 2 * ONE_ENTRY if values >= _SHARED_SUM * results else ONE_ENTRY
+    return ENTRIES.get(operation.name, ONE_ENTRY)
 
 
 class LaunchQueue:

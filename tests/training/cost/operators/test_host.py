@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from buddysim.training.cost.operators.host import MAX_ENTRIES, ONE_ENTRY, PS_PER_US, HostConstants, LaunchQueue, host_ps
+import pytest
+
+from buddysim.training.autograd import Tape
+from buddysim.training.autograd.dtypes import float32
+from buddysim.training.cost.operators.host import (
+    MAX_ENTRIES,
+    ONE_ENTRY,
+    PS_PER_US,
+    HostConstants,
+    LaunchQueue,
+    entries_of,
+    host_ps,
+)
 from buddysim.training.networks.recorded.work import OperationWork
 
 US = PS_PER_US
@@ -54,3 +66,10 @@ def test_kernels_and_events_of_an_operator_take_entries_too() -> None:
         events.record_event()
     for queue in (two, events):
         assert queue.gpu_ps - queue.host_ps == MAX_ENTRIES // 2 * 100 * US - 10 * US
+
+
+@pytest.mark.parametrize(("rows", "entries"), [(4096, 200), (4095, 100)])
+def test_sums_of_many_values_clear_semaphores(rows: int, entries: int) -> None:
+    with Tape() as tape:
+        tape.launch("sum", (tape.empty((rows, 8), float32, "x"),), (tape.empty((8,), float32, "sum"),))
+    assert entries_of(tape.operations[-1]) == entries
