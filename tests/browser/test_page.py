@@ -73,8 +73,11 @@ def page(browser: Any, address: str) -> Any:
 
 
 def finished(page: Any) -> None:
-    """Wait for the end of an answer."""
-    playwright.expect(page.locator("[data-download=json]")).to_be_enabled(timeout=3 * MINUTE)
+    """Wait for the end of an answer: it may be downloaded, or the page says why there is none."""
+    playwright.expect(page.locator("[data-download=json]:enabled, .error:not(:empty)").first).to_be_visible(
+        timeout=3 * MINUTE
+    )
+    assert [line for line in page.locator(".error").all_text_contents() if line] == []
 
 
 def ask(page: Any, **fields: str) -> None:
