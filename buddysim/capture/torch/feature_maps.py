@@ -21,7 +21,7 @@ from buddysim.formats.activations import (
 )
 
 #: Approximate bytes of each feature map that are compressed, in complete samples.
-SIZED_BYTES = 2**18
+SIZED_BYTES = 2**16
 MAX_SIZED_SAMPLES = 64
 
 #: Kind of a feature map, by the name of the operator that writes it.
@@ -138,6 +138,10 @@ class FeatureMapRecorder:
         per_sample = max(values.nbytes // len(values), 1)
         samples = min(len(values), MAX_SIZED_SAMPLES, max(SIZED_BYTES // per_sample, 1))
         part = values[:samples] if values.ndim != 3 else values[:samples].reshape(samples, -1)
+        if part.ndim == 4 and part.nbytes > SIZED_BYTES:  # of a large sample the rows in its middle, of all channels
+            height = part.shape[2]
+            rows = max(1, height * SIZED_BYTES // part.nbytes)
+            part = part[:, :, (height - rows) // 2 : (height + rows) // 2]
         feature_map.statistics = {
             "elements": values.size,
             "nonzero": round(density(values) * values.size),

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 import buddysim
+from buddysim.capture.page_sampling import contents_budgets, resample_pages
 from buddysim.capture.torch.batch_finder import BatchFinder
 from buddysim.capture.torch.feature_maps import FeatureMapRecorder
 from buddysim.capture.torch.recorder import Recorder, bytes_of, check_version, readable
@@ -331,7 +332,7 @@ class Observer:
         for number, contents in self._written.items():
             name, role = recorder.storages[number]["name"], recorder.storages[number]["role"]
             self._named.setdefault(name, replace(contents, name=name, role=role))
-        storages = tuple(self._named.values())
+        storages = tuple(self._within_budget(list(self._named.values())))
         self.spool.keep(SpooledSnapshot(iteration, recorder.loss, storages, self.settings.compressor))
         for dropped in self.schedule.took(iteration):
             self.spool.drop(dropped)
@@ -342,6 +343,13 @@ class Observer:
         if self._maps is not None:
             self._maps.end(iteration, recorder.loss, learning_rate)
         self._named, self._written = {}, {}
+
+    def _within_budget(self, taken: list[StorageContents]) -> Iterator[StorageContents]:
+        """Contents of a snapshot within the budget of the whole file: what the spool holds, and the file selects of."""
+        budget = self.settings.contents_bytes * self.settings.snapshots
+        for one, keep in zip(taken, contents_budgets([one.bytes for one in taken], budget), strict=True):
+            pages, data = resample_pages(one.pages, one.data, keep, 0)
+            yield replace(one, pages=pages, data=data)
 
     def _write_progress(self, finished: bool) -> None:
         self.spool.write_progress(Progress(self.iteration, finished, self.problem))

@@ -197,6 +197,8 @@ class Recorder(TorchDispatchMode):
         )
         saved = tuple(SavedOperand(**one) for one in self.saved)
         operators = tuple(Operator(**o) for o in self.operators)
+        if self.doubled is not None and self.doubled.by_extents:
+            provenance = provenance | {"by_extents": ", ".join(sorted(self.doubled.by_extents))}
         return OperatorGraph(storages, tensors, operators, iteration, provenance, saved, self.batch)
 
     def hold(self, tensor: torch.Tensor, role: str = "held", name: str = "") -> None:

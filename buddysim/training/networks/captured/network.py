@@ -13,6 +13,7 @@ from buddysim.formats.operator_graph import OperatorGraph, load_operators
 from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.tape import tape_of_graph
 from buddysim.training.networks.graph import Layer, Network, Value
+from buddysim.training.networks.recorded.captured_step import CapturedStep
 from buddysim.training.networks.recorded.from_tape import network_from_tape
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
@@ -62,6 +63,12 @@ class CapturedNetwork(Network):
         """What the script decides, as far as schemes need to know."""
         named = self.graph.provenance.get("optimizer", "")
         return {"backward_passes": _backward_passes(self.graph), "optimizer": named or "of the script"}
+
+    @cached_property
+    def _step(self) -> CapturedStep:
+        fixed = (n for n, one in enumerate(self.graph.storages) if one.doubled in (None, one.bytes))
+        assumed = self.graph.provenance.get("by_extents", "")
+        return CapturedStep(self.captured_batch, self.graph.peak_bytes, frozenset(fixed), assumed)
 
     @cached_property
     def optimizer(self) -> str:
@@ -118,7 +125,7 @@ class CapturedNetwork(Network):
                 *(tape, self.name, batch, self.precision, self.source, self.description),
                 options=self.options,
                 parameter_shapes=self.parameter_shapes(),
-                captured_peak_bytes=self.graph.peak_bytes if batch == self.captured_batch else 0,
+                captured=self._step,
             )
         return self._at
 

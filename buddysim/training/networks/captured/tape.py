@@ -21,7 +21,7 @@ from buddysim.training.autograd.records import (
     TracedOperation,
 )
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.networks.captured.gpu_rules import launched_together, noise_storages
+from buddysim.training.networks.captured.gpu_rules import launched_together, noise_storages, update_temporaries
 from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.products import products_of
 from buddysim.training.networks.recorded.work import work_of
@@ -38,27 +38,30 @@ _KINDS: dict[str, Kind] = {
 _IMPOSSIBLE = (LookupError, TypeError, ValueError, ArithmeticError)
 
 
-def tape_of_graph(graph: OperatorGraph, other: OtherBatch, *, as_on_gpu: bool = True) -> Tape:
+def tape_of_graph(graph: OperatorGraph, other: OtherBatch, *, as_on_gpu: bool = True, foreach: bool = True) -> Tape:
     """Return the tape of a captured iteration at a batch.
 
     Parameters
     ----------
     as_on_gpu : whether what a GPU stores otherwise is stored so
+    foreach : whether an update is for all weights at once, as on a GPU
     """
-    return _TapeOfGraph(graph, other, as_on_gpu).tape
+    return _TapeOfGraph(graph, other, as_on_gpu, foreach and as_on_gpu).tape
 
 
 class _TapeOfGraph:
-    def __init__(self, graph: OperatorGraph, other: OtherBatch, as_on_gpu: bool) -> None:
+    def __init__(self, graph: OperatorGraph, other: OtherBatch, as_on_gpu: bool, foreach: bool) -> None:
         self.graph, self.other, self.tape = graph, other, Tape()
         self.noise = noise_storages(graph) if as_on_gpu else {}
-        self.together = launched_together(graph) if as_on_gpu else None
+        self.together = launched_together(graph) if foreach else None
+        self.temporaries = update_temporaries(graph, self.together) if self.together else {}
         self.saved = {graph.tensors[one.tensor].storage for one in graph.saved_operands}
         self.allocated: dict[int | None, list[int]] = defaultdict(list)
         self.freed: dict[int | None, list[int]] = defaultdict(list)
         for number, storage in enumerate(graph.storages):
-            self.allocated[storage.alloc_operator].append(number)
-            self.freed[storage.free_operator].append(number)
+            life = self.temporaries.get(number, storage)
+            self.allocated[life.alloc_operator].append(number)
+            self.freed[life.free_operator].append(number)
             self.tape.storages.append(self._record(number, storage))
         self.views = 0
         self.index: list[int] = []  # of the last operation, by operator
@@ -77,6 +80,8 @@ class _TapeOfGraph:
     def _record(self, number: int, storage: Storage) -> StorageRecord:
         operator = None if storage.alloc_operator is None else self.graph.operators[storage.alloc_operator]
         size = self.other.size(storage.bytes, storage.doubled)
+        if number in self.temporaries and self.temporaries[number].in_place:
+            size = 0
         if number in self.noise:
             size = -(-size // self.noise[number])
         kind = _KINDS.get(storage.role, "activation" if number in self.saved else "temporary")

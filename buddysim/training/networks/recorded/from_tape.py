@@ -16,6 +16,7 @@ from typing import Any
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, StorageRecord, TracedOperation
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.graph import Shape
+from buddysim.training.networks.recorded.captured_step import CapturedStep
 from buddysim.training.networks.recorded.layer import KIND, RecordedLayer
 from buddysim.training.networks.recorded.network import RecordedNetwork, RecordWith
 from buddysim.training.networks.recorded.runs import Run, runs_of
@@ -36,7 +37,7 @@ def network_from_tape(
     parameter_shapes: Mapping[str, Shape] | None = None,
     blocks: int = 0,
     record_with: RecordWith | None = None,
-    captured_peak_bytes: int | None = None,
+    captured: CapturedStep | None = None,
 ) -> RecordedNetwork:
     """Return the network of a tape with one training step.
 
@@ -47,7 +48,7 @@ def network_from_tape(
     precision : number format of its matrix products
     options : what the model's configuration leaves open, for provenance
     parameter_shapes : shape of each weight, by its name in the state dict
-    blocks, record_with, captured_peak_bytes : see `RecordedNetwork`
+    blocks, record_with, captured : see `RecordedNetwork`
     """
     runs = runs_of(tape)
     uses = _Uses.of(tape, runs)
@@ -58,7 +59,7 @@ def network_from_tape(
     return RecordedNetwork(
         name, layers, source, description,
         tape=tape, runs=runs, batch=batch, precision=precision, options=options, parameter_shapes=parameter_shapes,
-        blocks=blocks, record_with=record_with, captured_peak_bytes=captured_peak_bytes,
+        blocks=blocks, record_with=record_with, captured=captured,
     )  # fmt: skip
 
 

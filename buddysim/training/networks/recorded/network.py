@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.networks.graph import Network, Shape
+from buddysim.training.networks.recorded.captured_step import CapturedStep
 from buddysim.training.networks.recorded.layer import RecordedLayer
 from buddysim.training.networks.recorded.update import RecordedUpdate, recorded_update
 from buddysim.training.networks.recorded.work import OperationWork
@@ -33,7 +34,7 @@ class RecordedNetwork(Network):
     parameter_shapes : shape of each weight, by its name in the state dict
     blocks : of the model, that rules of saving name by number
     record_with : records the step again by such rules; None where the model isn't at hand
-    captured_peak_bytes : of a captured script the peak of its own capture, 0 at another batch; None: not captured
+    captured : the capture of a script; None: of none
     """
 
     recorded = True
@@ -53,14 +54,14 @@ class RecordedNetwork(Network):
         parameter_shapes: Mapping[str, Shape] | None = None,
         blocks: int = 0,
         record_with: RecordWith | None = None,
-        captured_peak_bytes: int | None = None,
+        captured: CapturedStep | None = None,
     ) -> None:
         super().__init__(name, layers, source, description)
         self.tape, self.runs, self.batch, self.precision = tape, tuple(runs), batch, precision
         self.options = dict(options or {})
         self.parameter_shapes = dict(parameter_shapes or {})
         self.blocks, self.record_with = blocks, record_with
-        self.captured_peak_bytes = captured_peak_bytes
+        self.captured = captured
         self._update: RecordedUpdate | None = None
         self._recorded: tuple[RecordedLayer, ...] = tuple(layers)
 

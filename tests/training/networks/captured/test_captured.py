@@ -13,7 +13,7 @@ from buddysim.training import simulate
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, Operand, Product
 from buddysim.training.iteration.recorded_allocator import two_iterations
-from buddysim.training.networks.captured.gpu_rules import launched_together
+from buddysim.training.networks.captured.gpu_rules import UpdateTemporary, launched_together, update_temporaries
 from buddysim.training.networks.captured.known_operators import is_generic
 from buddysim.training.networks.captured.network import CapturedNetwork
 from buddysim.training.networks.captured.other_batch import OtherBatch
@@ -139,6 +139,15 @@ def test_a_difference_from_the_captures_own_peak_is_said() -> None:
     assert said.startswith("Eager's peak of tensors is -13.2%")  # 2,536 of 2,920 bytes
     other = simulate(CapturedNetwork(GRAPH, "small"), 16, "a100-40", "eager").provenance["assumptions"]
     assert "capture" not in other
+    # w of 256 bytes and the held 1,000, of these with x, noise of 256 bytes each, product and result of 1,024 each
+    assert other["batch"].startswith("Batch 16 from a capture of 8: 33% of memory at the peak ")
+    assert "follow the data" not in other["batch"]
+    known = dataclasses.replace(GRAPH, provenance={"optimizer": "SGD", "by_extents": "nonzero"})
+    assert (
+        simulate(CapturedNetwork(known, "small"), 16, "a100-40", "eager")
+        .provenance["assumptions"]["batch"]
+        .endswith("Results of nonzero follow the data: as many for each sample as captured.")
+    )
 
 
 def test_an_unknown_batch() -> None:
@@ -210,3 +219,29 @@ def test_an_update_is_launched_for_all_weights_at_once() -> None:
     assert [one.storage for one in update.writes] == [1, 6]
     loop = tape_of_graph(several, OtherBatch(8, 8), as_on_gpu=False).operations
     assert len([one for one in loop if one.phase == "optimizer"]) == 3  # as the CPU runs it
+
+
+def test_temporaries_of_an_update_are_those_of_all_weights() -> None:
+    """Two weights: a root each, divided into another tensor, added. On a GPU both roots live, divided in place."""
+    last, size = GRAPH.operators[-1], 256
+    steps = [("sqrt.default", (1,), (6,)), ("div.Tensor", (6,), (7,)), ("addcdiv_.default", (1, 7), (1,))]
+    steps += [("sqrt.default", (1,), (8,)), ("div.Tensor", (8,), (9,)), ("addcdiv_.default", (1, 9), (1,))]
+    operators = [dataclasses.replace(last, name=f"aten.{n}", inputs=i, outputs=o) for n, i, o in steps]
+    made = [(6, 7), (7, 8), (9, 10), (10, 11)]  # operators that allocate and free the four temporaries
+    graph = dataclasses.replace(
+        GRAPH,
+        storages=(*GRAPH.storages, *(Storage(size, "temporary", f"t{a}", a, f) for a, f in made)),
+        tensors=(*GRAPH.tensors, *(tensor(8 + n, 4, 16) for n in range(4))),
+        operators=(*GRAPH.operators, *operators),
+    )
+    lives = update_temporaries(graph, launched_together(graph))
+    assert lives == {
+        8: UpdateTemporary(6, 8, False),
+        9: UpdateTemporary(7, 8, True),
+        10: UpdateTemporary(6, 8, False),
+        11: UpdateTemporary(7, 8, True),
+    }
+    tape = tape_of_graph(graph, OtherBatch(8, 8))
+    assert [tape.storages[n].bytes for n in lives] == [size, 0, size, 0]
+    weight_by_weight = tape_of_graph(graph, OtherBatch(8, 8), foreach=False)
+    assert [weight_by_weight.storages[n].bytes for n in lives] == [size] * 4
