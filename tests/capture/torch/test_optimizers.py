@@ -34,7 +34,7 @@ def captured(output: Path) -> OperatorGraph:
 def test_the_state_of_all_optimizers_is_there(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The second optimizer makes its state behind the first one's step, so in iteration 1: the graph is the next one.
 
-    Two moments of each weight (16,000, 64 and 4 elements) and Adam's two counters. Both weights have the same name.
+    Two averages of each weight (16,000, 64 and 4 elements) and Adam's two counters. Both weights have the same name.
     """
     graph = apart(captured, tmp_path / "two.graph.json")
     assert graph.iteration == 2
