@@ -116,5 +116,8 @@ _TAIL = """
   caches (arXiv 2503.18869). A normal distribution's bf16 values have an entropy of 65.9 % of their size.
 - **Unified Memory** has half of the footprint as device memory. Traces are smaller than its blocks of 2 MiB would need,
   so that its slowdown is pessimistic.
+- **Training.** `train` and `fit` take the ratios of kinds and formats, and the slowdowns of classes of kernels, as
+  ranges: `--scheme buddy-scaled --buddy-study pessimistic` or `optimistic`. Products of matrices have no trace here:
+  they are taken to lie between the others.
 - Targets are profiled on the trace itself: optimistic. Times are not compared with a GPU.
 """.strip()

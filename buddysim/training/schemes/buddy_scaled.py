@@ -51,12 +51,15 @@ FACTS = SchemeFacts(
 )
 ACCURACY = UNCHANGED
 #: Without a ratio, results would be those of the scheme that is scaled.
-REQUIRES_ONE_OF = ("buddy_result", "buddy_ratio")
+REQUIRES_ONE_OF = ("buddy_result", "buddy_ratio", "buddy_study")
+#: Ends of the study's ranges: the least ratio with the largest slowdown, and the opposite.
+STUDY_ENDS = ("pessimistic", "optimistic")
 MAX_FILE_BYTES = 2**28
 #: The carve-out is three times device memory.
 MAX_RATIO = 4.0
 
-_GROUP = "scaling by Buddy Compression, for schemes buddy-scaled*: one of --buddy-result, --buddy-ratio is required"
+_GROUP = "scaling by Buddy Compression, for schemes buddy-scaled*: one of --buddy-result, --buddy-ratio, "
+"--buddy-study is required"
 OPTIONS = {
     "buddy_result": Option(
         str, "replay result of the network's trace, written by 'run TRACE --scheme ideal,buddy --json FILE'", "FILE",
@@ -70,6 +73,10 @@ OPTIONS = {
         float, "fraction by which computations take longer, for example 0.02; overrides the slowdown of the replay "
         "result (default: 0)", "FRACTION", None, _GROUP,
     ),
+    "buddy_study": Option(
+        str, "ratio and slowdown from the replays of 'plot buddy-transformers', by kind and format of the tensors at the "
+        "peak: 'pessimistic' or 'optimistic', the ends of their ranges", "END", None, _GROUP,
+    ),
 }  # fmt: skip
 
 
@@ -77,7 +84,7 @@ def plan(
     network: Network, batch: int, machine: TrainingMachine, cost: CostModel, name: str, options: TrainingOptions
 ) -> Plan:
     """The plan of the scaled scheme, on a GPU of the larger memory."""
-    ratio, slowdown, source = _scaling(name, options.extra)
+    ratio, slowdown, source = _scaling(name, options.extra, network)
     module, scaled = _EAGER if network.recorded and _SCALED[name][0] is baseline else _SCALED[name]
     memory_bytes = compressed_capacity(
         options.memory_bytes or machine.memory_bytes, ratio, outside_bytes(network, machine)
@@ -96,7 +103,7 @@ def plan(
     )
 
 
-def _scaling(name: str, extra: Any) -> tuple[float, float, str]:
+def _scaling(name: str, extra: Any, network: Network) -> tuple[float, float, str]:
     """Ratio, slowdown, and where they come from.
 
     Raises
@@ -109,6 +116,8 @@ def _scaling(name: str, extra: Any) -> tuple[float, float, str]:
         expected = " or ".join(f"{option} ({OPTIONS[option].flag(option)})" for option in REQUIRES_ONE_OF)
         raise BuddysimError(f"scheme {name}: compression ratio of the network is unknown: expected option {expected}")
     ratio, slowdown, source = 1.0, 0.0, "given"
+    if selected["buddy_study"] is not None:
+        ratio, slowdown, source = _of_study(selected["buddy_study"], network)
     if selected["buddy_result"] is not None:
         ratio, slowdown = _read_result(selected["buddy_result"])
         source = "replayed"
@@ -121,6 +130,24 @@ def _scaling(name: str, extra: Any) -> tuple[float, float, str]:
     if not -0.99 <= slowdown < 1000:
         raise BuddysimError(f"buddy_slowdown {slowdown:g}: expected a fraction, for example 0.02")
     return ratio, slowdown, source
+
+
+def _of_study(end: str, network: Network) -> tuple[float, float, str]:
+    """Ratio and slowdown at one end of the study's ranges, and the ranges."""
+    from buddysim.training.contents.buddy_study import memory_ratio, peak_amounts, step_slowdown
+    from buddysim.training.networks.recorded.network import RecordedNetwork
+
+    if end not in STUDY_ENDS:
+        raise BuddysimError(f"buddy_study {end!r}: expected {' or '.join(STUDY_ENDS)}")
+    if not isinstance(network, RecordedNetwork):
+        raise BuddysimError("buddy_study: the study is of transformers' tensors: expected a recorded network")
+    ratio, slowdown = memory_ratio(peak_amounts(network.tape)), step_slowdown()
+    text = (
+        f"plot buddy-transformers, {end}: memory {ratio.low:.3f} to {ratio.high:.3f}x, kernels "
+        f"{100 * slowdown.low:+.1f} to {100 * slowdown.high:+.1f} %"
+    )
+    pessimistic = end == STUDY_ENDS[0]
+    return (ratio.low, slowdown.high, text) if pessimistic else (ratio.high, slowdown.low, text)
 
 
 def _read_result(path: str) -> tuple[float, float]:
