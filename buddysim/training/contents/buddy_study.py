@@ -2,8 +2,8 @@
 
 Ratios go from the target of a kind of tensors to the mean ratio of their entries, at most 4x; slowdowns from the least
 to the largest of the study's GPUs and links, at the paper's threshold. What the study doesn't have, such as inputs and
-temporaries, counts as 1x. An optimizer's state is all means at the low end, half squares (Adam) at the high one. A step's slowdown lies between those of its classes of kernels; products, which have none,
-are taken to lie there too.
+temporaries, counts as 1x. An optimizer's state is all means at the low end, half squares (Adam) at the high one. A
+step's slowdown lies between those of its classes of kernels; products, which have none, are taken to lie there too.
 """
 
 from __future__ import annotations
