@@ -21,7 +21,8 @@ if str(ROOT) not in sys.path:
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.output import write_text  # noqa: E402
 from buddysim.papers.gist import format_accuracy, transformer_accuracy  # noqa: E402
-from buddysim.papers.gist.format_accuracy import BATCH, DATA, SEEDS  # noqa: E402
+from buddysim.papers.gist.format_accuracy import DATA, SEEDS  # noqa: E402
+from buddysim.papers.gist.small_training import BATCH  # noqa: E402
 from buddysim.training.contents.observe_training import import_torch  # noqa: E402
 from buddysim.training.schemes._gist_accuracy import FILES  # noqa: E402
 

@@ -67,6 +67,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.csvfile import csv_text
     from buddysim.base.output import check_outputs, write_text
     from buddysim.base.terminal import say
+    from buddysim.cli.json_output import is_on_stdout, json_file
     from buddysim.report.analysis_screen import analysis_parts
     from buddysim.report.screen import print_screen
     from buddysim.trace import open_trace
@@ -84,8 +85,7 @@ def run(args: argparse.Namespace) -> int:
     targets = _targets(args.files, names, args.output)
     if args.output is not None:
         Path(args.output).mkdir(parents=True, exist_ok=True)
-    json_file = None if args.json == "-" else args.json
-    check_outputs([*targets.values(), json_file], args.files)
+    check_outputs([*targets.values(), json_file(args)], args.files)
     results: dict[str, dict[str, AnalysisResult]] = {}
     for file in args.files:
         results[file] = {}
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
                         raise
                     say(f"analyse: left out: {name}: {missing}")
                     continue
-                if args.json != "-":
+                if not is_on_stdout(args):
                     print_screen([f"{Path(file).name}, {name}", *analysis_parts(one), ""])
     written = {target: results[file][name] for (file, name), target in targets.items() if name in results[file]}
     for target, one in written.items():

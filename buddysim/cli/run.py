@@ -82,11 +82,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_outputs
     from buddysim.base.parquet import check_parquet
+    from buddysim.cli.json_output import json_file
     from buddysim.cli.machine_changes import changed_machine
     from buddysim.machine import Machine
     from buddysim.trace import open_trace
 
-    outputs = [None if args.json == "-" else args.json, args.parquet]
+    outputs = [json_file(args), args.parquet]
     check_outputs(outputs, [args.trace, args.targets, args.machine, args.profile_from])
     schemes = selected_schemes(args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS))
     kernels = parse_kernels(args.kernels)
@@ -163,6 +164,7 @@ def _run_all(
 def _report(results: Mapping[str, ReplayResult], machine: Machine, args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
+    from buddysim.cli.json_output import is_on_stdout
     from buddysim.cli.machine_changes import changed_keys
     from buddysim.report.replay_screen import print_result
 
@@ -171,7 +173,7 @@ def _report(results: Mapping[str, ReplayResult], machine: Machine, args: argpars
         write_parquet(args.parquet, content)
     if args.json is not None:
         write_json(args.json, content)
-    if args.json == "-":
+    if is_on_stdout(args):
         return
     written = [path for path in (args.json, args.parquet) if path is not None]
     saved = f"full result: {', '.join(written)}" if written else "not saved (--json FILE)"

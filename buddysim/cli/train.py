@@ -220,13 +220,14 @@ def run(args: argparse.Namespace) -> int:
 
     from buddysim.base.errors import BuddysimError
     from buddysim.base.output import check_outputs
+    from buddysim.cli.json_output import is_on_stdout, json_file
     from buddysim.training.request import with_scheme_options
 
     request = request_of(args)
     if args.against is not None:
         from buddysim.cli.against import print_comparison
 
-        check_outputs([None if args.json == "-" else args.json], _inputs(args, {}))
+        check_outputs([json_file(args)], _inputs(args, {}))
         print_comparison(_with_one_scheme(request, args), args.against, args.json)
         return 0
     schemes = selected_schemes(args, recorded=request.load_network().recorded)
@@ -250,7 +251,7 @@ def run(args: argparse.Namespace) -> int:
         outcome = results[schemes[0]].outcome
         write_text(args.save_plan, plan_text(outcome.plan, outcome.network))
     _report(results, batches, beyond, not_simulated, args)
-    if args.stalls and args.json != "-":
+    if args.stalls and not is_on_stdout(args):
         _report_layers(request, results)
     _refuse_where_nothing_fits(results, args)
     return 0
@@ -427,6 +428,7 @@ def _simulate(
 
 def _outputs(args: argparse.Namespace) -> list[str | None]:
     """The files to write; None: not requested."""
+    from buddysim.cli.json_output import json_file
     from buddysim.report.timeline_file import check_timeline
 
     if args.timeline is not None:
@@ -435,7 +437,7 @@ def _outputs(args: argparse.Namespace) -> list[str | None]:
         from buddysim.base.parquet import check_parquet
 
         check_parquet()
-    return [None if args.json == "-" else args.json, args.parquet, args.timeline, args.save_plan]
+    return [json_file(args), args.parquet, args.timeline, args.save_plan]
 
 
 def _inputs(args: argparse.Namespace, scheme_options: Mapping[str, Any]) -> list[str]:
@@ -455,6 +457,7 @@ def _report(
 ) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.parquet import write_parquet
+    from buddysim.cli.json_output import is_on_stdout
     from buddysim.cli.machine_changes import changed_keys
     from buddysim.report.training_screen import counter_columns, print_training, shown_counters
     from buddysim.training.search import fastest_that_fits
@@ -464,7 +467,7 @@ def _report(
         write_parquet(args.parquet, content)
     if args.json is not None:
         write_json(args.json, content)
-    if args.json == "-":
+    if is_on_stdout(args):
         return
     if args.columns == "list":
         print("\n".join(counter_columns(content)))

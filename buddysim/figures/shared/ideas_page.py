@@ -101,6 +101,6 @@ _TAIL = """
 - Each scheme has its default options, and runs alone: mixtures, such as `offload-optimizer` with recomputation, are not
   in the study.
 - Ratio and slowdown of `buddy-scaled` are given in the study, from replays: 1.33x for VGG-16, as published. Language
-  models get 1.05x, because of a trained transformer's tensors only second moments in bf16 compress
+  models get 1.05x, because of a trained transformer's tensors only Adam's squares in bf16 compress
   ([Buddy Compression on transformers](buddy-transformers.md)).
 """.strip()

@@ -7,22 +7,19 @@ trained again. The paper trains for ImageNet; formats that a small network bears
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import cache
 from typing import Any
 
-from numpy.typing import NDArray
-
+from buddysim.papers.gist.small_training import accuracy_of, train_batches
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training.contents.observe_training import FASHION_MNIST, import_torch, read_fashion_mnist
+from buddysim.training.contents.observe_training import import_torch
 from buddysim.training.schemes._gist_accuracy import about, difference_text
 
 SEEDS = (1, 2, 3, 4, 5)
 CONDITIONS = (
     "fp32", "delayed-fp16", "delayed-fp10", "delayed-fp8", "uniform-fp16", "uniform-fp10", "uniform-fp8",
 )  # fmt: skip
-BATCH, LEARNING_RATE, MOMENTUM = 32, 0.05, 0.9
-TESTED = 2000
+LEARNING_RATE, MOMENTUM = 0.05, 0.9
 NETWORK = "CONV 8, ReLU, pool, CONV 16, ReLU, CONV 16, ReLU, pool, FC 32, ReLU, FC 10"
 DATA = "Fashion-MNIST (every other row and column of pixels)"
 
@@ -39,32 +36,15 @@ def train(condition: str, seed: int, iterations: int) -> dict[str, float]:
     from buddysim.gist.adapter import Gist
     from buddysim.gist.uniform import UniformPrecision
 
-    images, labels, tests, answers = map(torch.from_numpy, test_data())
     torch.manual_seed(seed)
     module = _network(torch)
-    order = torch.randperm(len(images))[: iterations * BATCH].reshape(iterations, BATCH)
     optimizer = torch.optim.SGD(module.parameters(), LEARNING_RATE, MOMENTUM)
     kind, _, name = condition.partition("-")
     gist = Gist(module, name or None) if kind in ("delayed", "lossless") else None
     uniform: Any = UniformPrecision(module, name) if kind == "uniform" else nullcontext()
     with uniform:
-        for batch in order:
-            optimizer.zero_grad()
-            with gist or nullcontext():
-                loss = torch.nn.functional.cross_entropy(module(images[batch]), labels[batch])
-                loss.backward()
-            optimizer.step()
-    with torch.no_grad():
-        right = (module(tests).argmax(1) == answers).double().mean()
-    return {"accuracy": 100 * float(right), "ratio": gist.report.ratio if gist else 1.0}
-
-
-@cache
-def test_data() -> tuple[NDArray[Any], ...]:
-    """Return images and labels of training and test: every other row and column."""
-    images, labels = read_fashion_mnist(FASHION_MNIST, "train")
-    tests, answers = read_fashion_mnist(FASHION_MNIST, "t10k")
-    return images[:, :, ::2, ::2].copy(), labels, tests[:TESTED, :, ::2, ::2].copy(), answers[:TESTED]
+        train_batches(torch, module, optimizer, iterations, lambda: gist or nullcontext())
+    return {"accuracy": accuracy_of(torch, module), "ratio": gist.report.ratio if gist else 1.0}
 
 
 def _network(torch: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from buddysim.papers.gist.format_accuracy import BATCH, test_data
+from buddysim.papers.gist.small_training import accuracy_of, train_batches
 from buddysim.training.contents.observe_training import import_torch
 
 CONDITIONS = ("fp32", "delayed-fp16", "delayed-fp10", "delayed-fp8")
@@ -27,21 +27,12 @@ def train(condition: str, seed: int, iterations: int) -> dict[str, float]:
     seed : of weights and of the order of images, the same for every condition
     """
     torch = import_torch("accuracy")
-    images, labels, tests, answers = map(torch.from_numpy, test_data())
     torch.manual_seed(seed)
     module = _transformer(torch)
-    order = torch.randperm(len(images))[: iterations * BATCH].reshape(iterations, BATCH)
     optimizer = torch.optim.AdamW(module.parameters(), LEARNING_RATE)
     rounding = _Rounding(torch, module, condition.partition("-")[2])
-    for batch in order:
-        optimizer.zero_grad()
-        with rounding.hooks():
-            loss = torch.nn.functional.cross_entropy(module(images[batch]), labels[batch])
-        loss.backward()
-        optimizer.step()
-    with torch.no_grad():
-        right = (module(tests).argmax(1) == answers).double().mean()
-    return {"accuracy": 100 * float(right), "rounded": rounding.fraction}
+    train_batches(torch, module, optimizer, iterations, rounding.hooks)
+    return {"accuracy": accuracy_of(torch, module), "rounded": rounding.fraction}
 
 
 class _Rounding:
