@@ -60,7 +60,7 @@ def _modules(shown: dict[str, Any]) -> ScreenTable:
     for layer in shown["per_layer"][1:]:
         row = rows.setdefault(
             _module_of(layer["name"]),
-            dict.fromkeys(("times", "parameters", "output", "saved", "temporary", "flops"), 0),
+            dict.fromkeys(("times", "parameters", "output", "saved", "temporary", "flops", "moved", "generic"), 0),
         )
         row["times"] += 1
         row["parameters"] += layer["parameters"]
@@ -70,10 +70,21 @@ def _modules(shown: dict[str, Any]) -> ScreenTable:
         row["saved"] += layer["saved_state_bytes"] + sum(outputs[index] for index in saved)
         row["temporary"] = max(row["temporary"], layer["forward_temporary_bytes"], layer["backward_temporary_bytes"])
         row["flops"] += layer["forward_flops"]
+        row["moved"] += layer.get("operand_bytes", 0)
+        row["generic"] += layer.get("generic_operand_bytes", 0)
     headings = ("runs", "parameters\nmillion", "output\nMiB", "saved\nMiB", "forward\nTFLOP")
     columns = [Column("module", left=True, shorten_to=27), *map(Column, headings)]
     columns.append(Column("temporary\nMiB, once", priority=1))
-    return ScreenTable(columns, [_row(name, row) for name, row in rows.items()])
+    cells = [_row(name, row) for name, row in rows.items()]
+    if any(row["moved"] for row in rows.values()):  # of a captured script
+        columns.append(Column("generic\n%"))
+        cells = [(*cell, _percent(row)) for cell, row in zip(cells, rows.values(), strict=True)]
+    return ScreenTable(columns, cells)
+
+
+def _percent(row: dict[str, int]) -> str:
+    """Of the bytes that a module's operators read and write, how much generic ones do."""
+    return f"{100 * row['generic'] / row['moved']:.0f}" if row["generic"] else NOT_APPLICABLE
 
 
 def _module_of(name: str) -> str:

@@ -12,7 +12,8 @@ from buddysim.training.result import RECORDED_MODEL
 def training_caveats(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Caveats of a training, the most important first."""
     run = next(iter(results.values()))["provenance"]
-    yield from (run["assumptions"][subject] for subject in ("capture", "generic") if subject in run["assumptions"])
+    of_capture = ("capture", "batch", "generic")
+    yield from (run["assumptions"][subject] for subject in of_capture if subject in run["assumptions"])
     if run["calibration"].startswith((OPERATORS, PREDICTED)):
         yield f"{run['time_error'][0].upper()}{run['time_error'][1:]}."
     elif not run["calibrated"]:

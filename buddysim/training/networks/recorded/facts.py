@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import prod
 from typing import Any
 
+from buddysim.training.networks.captured.known_operators import is_generic
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 
@@ -72,10 +74,21 @@ def recorded_facts(network: Network, batch: int) -> dict[str, Any]:
                 "forward_flops": layer.flops,
                 "backward_flops": backward[layer.index - 1] if layer.index else 0,
                 "products": [list(product) for work in at.layer_work(layer.index) for product in work.products],
+                **(_generic_bytes(at, layer.index) if at.captured is not None else {}),
             }
             for layer in at.layers
         ],
     }
+
+
+def _generic_bytes(network: RecordedNetwork, index: int) -> dict[str, int]:
+    """Bytes that a captured layer's forward operators read and write, all of them and the generic ones."""
+    moved = generic = 0
+    for operation in network.runs[index - 1].forward if index else ():
+        size = sum(prod(one.shape) * one.dtype.size for one in (*operation.reads, *operation.writes))
+        moved += size
+        generic += size if is_generic(operation.name) else 0
+    return {"operand_bytes": moved, "generic_operand_bytes": generic}
 
 
 def _saved_by_kind(network: RecordedNetwork, held: set[int]) -> Counter[str]:

@@ -21,6 +21,7 @@ from buddysim.training.networks.captured.products import products_of
 from buddysim.training.networks.captured.remarks import generic_fractions
 from buddysim.training.networks.captured.tape import tape_of_graph
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.recorded.facts import recorded_facts
 from tests.formats.test_operator_graph import CAPTURED
 
 
@@ -148,6 +149,15 @@ def test_a_difference_from_the_captures_own_peak_is_said() -> None:
         .provenance["assumptions"]["batch"]
         .endswith("Results of nonzero follow the data: as many for each sample as captured.")
     )
+
+
+def test_modules_say_how_much_is_generic() -> None:
+    """Of dropout's module all is: two tensors of 512 bytes, and the noise in a byte an element."""
+    generic = dataclasses.replace(GRAPH.operators[2], name="aten.frobnicate.default")
+    graph = dataclasses.replace(GRAPH, operators=(*GRAPH.operators[:2], generic, *GRAPH.operators[3:]))
+    fc, drop = recorded_facts(CapturedNetwork(graph, "small"), 8)["per_layer"][1:]
+    assert (fc["operand_bytes"], fc["generic_operand_bytes"]) == (128 + 256 + 512, 0)
+    assert (drop["operand_bytes"], drop["generic_operand_bytes"]) == (512 + 128 + 512, 512 + 128 + 512)
 
 
 def test_an_unknown_batch() -> None:
