@@ -5,7 +5,8 @@ Rules, the same for every GPU and kind of operator:
 1. A shape (all extents, without GPU and number format) whose SHA-256 is divisible by `HELD_OUT` is for checking, on all
    GPUs alike. So no constant is fitted to any row of that shape.
 2. Two GPUs, `UNSHARED_GPUS`, take part in no constant that GPUs share, nor in the choice of the model's form. Their own
-   constants come from their own rows for fitting, as a user's calibration would.
+   constants come from their own rows for fitting, as a user's calibration would. (Broken once, for three parts of the
+   form; docs/validation/operators.md names them.)
 3. Of whole iterations, `FITTED_SOURCES` alone are fitted, without the two `CHECKED_MODELS`; all other sources check.
 4. Leave-one-GPU-out repeats the fit without the GPU, and predicts it from the GPU that `neighbours` names.
 """
