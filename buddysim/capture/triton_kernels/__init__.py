@@ -243,9 +243,9 @@ def captured(
     from buddysim.trace.writer import TraceWriter
 
     check_names()
-    compiled = settings.torch_compile
-    assumed = {"not_a_gpu": NOT_A_GPU_COMPILED if compiled else NOT_A_GPU} | ASSUMED
-    assumed |= TORCH_COMPILE if compiled else {}
+    by_inductor = settings.torch_compile
+    assumed = {"not_a_gpu": NOT_A_GPU_COMPILED if by_inductor else NOT_A_GPU} | ASSUMED
+    assumed |= TORCH_COMPILE if by_inductor else {}
     provenance = Provenance("buddysim capture triton", buddysim.__version__, source, licence, command, assumed)
     ended: list[str] = []
     start = time.monotonic()
@@ -253,8 +253,9 @@ def captured(
         part, provenance, compression_level=level, reserved_provenance_bytes=RESERVED_PROVENANCE_BYTES
     ) as writer:
         session = TritonSession(writer, provenance, settings)
+        compiled = compiled_by_inductor(session.add_product) if settings.torch_compile else nullcontext()
         try:
-            with session.interpreter.installed(), compiled_by_inductor() if settings.torch_compile else nullcontext():
+            with session.interpreter.installed(), compiled:
                 yield ended
         finally:
             session.finish(ended[0] if ended else "none: the program ended")

@@ -39,7 +39,8 @@ ASSUMED: Final = {
 TORCH_COMPILE: Final = {
     "torch_compile": (
         "Kernels are those that PyTorch's Inductor makes for tensors on the CPU: fusions and block sizes may differ "
-        "from a GPU's. Of several configurations, the first one runs. Products and other operators that it doesn't "
-        "fuse are not launches: their effects are in the snapshots."
+        "from a GPU's. Of several configurations, the first one runs. Products that it leaves to ATen are kernels as "
+        "capture torch models them: tiles of single precision for matrices, one pass over the operands in batches, all "
+        "thread blocks. Other operators that it doesn't fuse are not launches: their effects are in the snapshots."
     )
 }

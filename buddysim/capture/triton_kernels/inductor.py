@@ -1,13 +1,14 @@
 """Lets ``torch.compile`` make Triton kernels for tensors on the CPU, and launch them like any other kernel.
 
 Fusions and block sizes are those that Inductor takes for a CPU, with a GPU's properties where it asks for them; of
-several configurations the first runs. Products stay calls of PyTorch's operators.
+several configurations the first runs. Products stay calls of PyTorch's operators, which are
+handed over.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
@@ -26,9 +27,26 @@ _PROPERTIES: Final = {
 }
 
 
+#: Products that Inductor calls by these names.
+PRODUCTS: Final = ("mm", "addmm", "bias_addmm", "bmm", "baddbmm")
+
+
+def _handed_over(name: str, product: Any, on_product: Callable[[str, list[Any], Any], None]) -> Any:
+    def called(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = product(*args, **kwargs) if out is None else product(*args, out=out, **kwargs)
+        on_product(name, [each for each in args if hasattr(each, "untyped_storage")], result)
+        return result
+
+    return called
+
+
 @contextmanager
-def compiled_by_inductor() -> Iterator[None]:
+def compiled_by_inductor(on_product: Callable[[str, list[Any], Any], None]) -> Iterator[None]:
     """Make ``torch.compile`` use Triton for the CPU's tensors.
+
+    Parameters
+    ----------
+    on_product : called after each product, with its name, the tensors that it read, and its result
 
     Raises
     ------
@@ -41,7 +59,11 @@ def compiled_by_inductor() -> Iterator[None]:
         import torch._inductor.config as config
         from torch._inductor.runtime.hints import DeviceProperties
         from torch._inductor.runtime.triton_heuristics import CachingAutotuner
+        from torch._inductor.select_algorithm import extern_kernels
 
+        for module in ("mm", "bmm"):  # they register their products
+            import_module(f"torch._inductor.kernel.{module}")
+        products = {name: getattr(extern_kernels, name) for name in PRODUCTS}
         triton_runtime = import_module("triton.knobs").runtime
         create, run, backend = DeviceProperties.create, CachingAutotuner.run, config.cpu_backend
         threads, caches = config.compile_threads, config.force_disable_caches
@@ -64,9 +86,13 @@ def compiled_by_inductor() -> Iterator[None]:
     config.cpu_backend, config.compile_threads, config.force_disable_caches = "triton", 1, True
     DeviceProperties.create = classmethod(lambda _, device: create(device)._replace(**_PROPERTIES))
     CachingAutotuner.run = launch
+    for name, product in products.items():
+        setattr(extern_kernels, name, _handed_over(name, product, on_product))
     try:
         yield
     finally:
+        for name, product in products.items():
+            setattr(extern_kernels, name, product)
         DeviceProperties.create, CachingAutotuner.run = create, run
         config.cpu_backend, config.compile_threads, config.force_disable_caches = backend, threads, caches
         if before is None:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from buddysim.capture.launch_window import LaunchWindow
 from buddysim.capture.snapshot_selection import select_first_to_last
+from buddysim.capture.torch.access.graph_accesses import write_kernel
+from buddysim.capture.triton_kernels.aten_products import product_kernels
 from buddysim.capture.triton_kernels.compiled_kernel import CompiledKernel, KernelCompiler
 from buddysim.capture.triton_kernels.device_memory import TensorMemory
 from buddysim.capture.triton_kernels.interpretation import Interpreter
@@ -107,8 +109,7 @@ class TritonSession:
         if index == 0:
             self._snapshot(0)
         self.summary.launches += 1
-        window = self._settings.window
-        recorded = window is None or window.first <= index < (index + 1 if window.end is None else window.end)
+        recorded = self._is_recorded(index)
         own = {name: value for name, value in kwargs.items() if name in bound}
         sample, count = self._settings.grid_sample, blocks[0] * blocks[1] * blocks[2]
 
@@ -128,6 +129,35 @@ class TritonSession:
         finally:
             self._status.erase()
         self._snapshot(index + 1)
+
+    def add_product(self, name: str, inputs: list[Any], result: Any) -> None:
+        """Write the kernels of a product that Inductor left to ATen, which has run.
+
+        Parameters
+        ----------
+        name : of Inductor's call
+        inputs : tensors that it read
+        result : tensor that it wrote
+        """
+        self._free()
+        *reads, written = [
+            (tensor, self._on_device(tensor, f"{name}.{argument}").data_ptr())
+            for tensor, argument in [*((one, f"in{number}") for number, one in enumerate(inputs)), (result, "out")]
+        ]
+        if self.summary.launches == 0:
+            self._snapshot(0)
+        for kernel in product_kernels(name, reads, written):
+            index = self.summary.launches
+            self.summary.launches += 1
+            if self._is_recorded(index):
+                with postponed_interrupt():
+                    write_kernel(self._writer, kernel, index)
+                self.summary.kernels += 1
+        self._snapshot(self.summary.launches)
+
+    def _is_recorded(self, index: int) -> bool:
+        window = self._settings.window
+        return window is None or window.first <= index < (index + 1 if window.end is None else window.end)
 
     def _prepare(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
 pytest.importorskip("triton", reason="Triton isn't installed: pip install triton==3.9.0")
 
-from buddysim.trace import open_trace
+from buddysim.trace import Allocation, Kernel, Trace, open_trace
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -91,13 +91,24 @@ def test_a_window_and_a_sample(script: Path, tmp_path: Path) -> None:
 COMPILED = """
     import torch
 
-    def norm(x, weight):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * weight
+    def norm(x, weight, projection, heads):
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * weight
+        return (x @ projection) * 2, heads @ heads
 
     x, weight = torch.linspace(-1, 1, 4096).reshape(16, 256), torch.linspace(1, 2, 256)
-    plain, compiled = norm(x, weight), torch.compile(norm)(x, weight)
-    print(float((plain - compiled).abs().max()) < 1e-6)
+    projection, heads = torch.linspace(0, 1, 256 * 64).reshape(256, 64), torch.linspace(0, 1, 512).reshape(2, 16, 16)
+    plain, compiled = norm(x, weight, projection, heads), torch.compile(norm)(x, weight, projection, heads)
+    print(all(torch.allclose(one, other, atol=1e-4) for one, other in zip(plain, compiled)))
 """
+
+
+def lines_of(trace: Trace, kernel: Kernel) -> set[int]:
+    """Return the 128 B lines that a kernel accesses."""
+    return {int(line) >> 8 for chunk in kernel.chunks for line in trace.decode_chunk(chunk).lines}
+
+
+def lines_within(allocation: Allocation) -> set[int]:
+    return set(range(allocation.base >> 7, -(-(allocation.base + allocation.bytes) >> 7)))
 
 
 @pytest.mark.slow
@@ -108,8 +119,14 @@ def test_kernels_of_torch_compile(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "True\n"
     with open_trace(tmp_path / "out.bin") as trace:
-        assert [kernel.name for kernel in trace.kernels] == ["triton_per_fused_add_mean_mul_pow_rsqrt_0"]
-        assert sorted(each.bytes for each in trace.allocations) == [1024, 16384, 16384]
+        kernels = {kernel.name: kernel for kernel in trace.kernels}
+        assert "triton_per_fused_add_mean_mul_pow_rsqrt_0" in kernels
+        assert {"mm: sgemm 32x32x8", "bmm"} < kernels.keys()
+        assert sorted(kernel.launch_index for kernel in trace.kernels) == list(range(len(trace.kernels)))
+        names = {each.name: each for each in trace.allocations}
+        assert names["mm.in1"].bytes == 65536
+        assert lines_of(trace, kernels["mm: sgemm 32x32x8"]) >= lines_within(names["mm.in1"])
+        assert lines_of(trace, kernels["bmm"]) == lines_within(names["bmm.in0"]) | lines_within(names["bmm.out"])
         assert "Inductor" in trace.provenance.assumptions["torch_compile"]
 
 
