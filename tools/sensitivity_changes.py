@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.replay.schemes import BASELINE
-from buddysim.replay.sensitivity import _OF_DEVIATION, _OF_SPAN, MAX_RUNS
+from buddysim.replay.sensitivity import _OF_SPAN, MAX_RUNS
 from tools.sensitivity_coverage import DRAWS, MAX_WIDTH, MIN_COVERAGE, RESOLUTION, random_changes
 
 Numbers = npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ _MARGINS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15)
 _SOFT = 0.02
 _WORST = 2.0  # beyond it, all failures are alike
 _OF_CANDIDATES = ("first", "second")
-_FIRST_SEARCH = 3000
+_FIRST_SEARCH = 5000
 _MIN_GAIN = 1e-9
 
 Times = dict[str, dict[str, Any]]
@@ -64,7 +64,7 @@ class Case:
         changed = self.slowdowns[choices[:, : self.runs]]
         every = np.column_stack([np.full(len(choices), self.unchanged), changed])
         low, high = every.min(axis=1), every.max(axis=1)
-        more = np.maximum(0, (_OF_SPAN - 1) * (high - low) - _OF_DEVIATION * every.std(axis=1, ddof=1)) / 2
+        more = (_OF_SPAN - 1) * (high - low) / 2
         return low - more, high + more
 
     def margins(self, choices: Choices) -> Numbers:
@@ -160,7 +160,7 @@ def search(cases: list[Case], seed: int) -> tuple[float, Choices]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", metavar="OUT", type=Path, help="folder of first.json, second.json and third.json")
-    parser.add_argument("--searches", type=int, default=130, help="searches, of which the best counts (%(default)s)")
+    parser.add_argument("--searches", type=int, default=60, help="searches, of which the best counts (%(default)s)")
     args = parser.parse_args()
     sets = [json.loads((args.out / f"{name}.json").read_text()) for name in (*_OF_CANDIDATES, "third")]
     counts = candidates_of(sets[: len(_OF_CANDIDATES)])

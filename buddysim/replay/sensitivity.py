@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import statistics
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -40,17 +39,17 @@ _LATENCIES = ("l1", "l2", "dram", "link")  # sections whose `load_to_use` is per
 #: among random ones, so that the ranges of the traces in `traces/` hold (`tools.sensitivity_changes`). Six runs take
 #: the first six.
 _CHANGES = (
-    (+7730, -16970, +20190, -8497, +12340, 2040),
-    (-16025, -23484, -21387, -8311, -23735, 2068),
-    (-22698, +24574, +4674, -6359, +7466, 2119),
-    (+13620, -11220, +398, -7837, +12478, 2127),
-    (-13826, -10791, +18476, -11131, -4529, 1030),
-    (+3748, -11686, -19307, -9345, +1869, 2009),
-    (+13938, -4648, +16180, +16865, -8373, 2031),
-    (-21048, -4014, -14556, -9683, -14534, 1059),
+    (+183, +19764, -930, -3443, -10852, 2057),
+    (+24074, +20283, +22604, +13489, -1904, 2124),
+    (-15090, +22725, -23251, +134, +6330, 2041),
+    (+13035, -14903, -13025, -6395, -10701, 1033),
+    (+2552, -4117, -12154, +20351, -21936, 2097),
+    (+17829, +1903, +16200, -3868, +12708, 2006),
+    (+9983, +5752, +9576, +23454, -11373, 2016),
+    (+2618, -7212, +4386, +11734, +13522, 2114),
 )
-#: Spans and standard deviations of the changed ratios in the width of a range.
-_OF_SPAN, _OF_DEVIATION = 2.0, 1.3
+#: Spans of the changed ratios in the width of a range.
+_OF_SPAN = 1.38
 HALF, DOUBLE = Fraction(1, 2), Fraction(2)
 
 
@@ -163,9 +162,8 @@ def _kinds(requested: str) -> tuple[str, ...]:
 def prediction_range(value: float, changed: Sequence[float]) -> tuple[float, float]:
     """Return the range in which a ratio mostly lies after another such change.
 
-    It is from the least to the largest logarithm, widened alike at both ends to `_OF_SPAN` times this span less
-    `_OF_DEVIATION` standard deviations: about 4.6 deviations of a normal distribution, and 1.3 times the span if ratios
-    jump between two values.
+    It is from the least to the largest logarithm, widened alike at both ends to `_OF_SPAN` times this span: about 4.1
+    standard deviations of a normal distribution.
 
     Parameters
     ----------
@@ -175,9 +173,7 @@ def prediction_range(value: float, changed: Sequence[float]) -> tuple[float, flo
     least, most = min([value, *changed]), max([value, *changed])
     if least == most:
         return value, value
-    deviation = statistics.stdev(math.log(one) for one in (value, *changed))
-    span = math.log(most / least)
-    more = math.exp(max(0.0, (_OF_SPAN - 1) * span - _OF_DEVIATION * deviation) / 2)
+    more = math.exp((_OF_SPAN - 1) * math.log(most / least) / 2)
     return least / more, most * more
 
 

@@ -66,7 +66,8 @@ def test_ratios_that_are_printed_alike_count_as_equal() -> None:
 
 def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
     """lud256 with 60 changes, with the runs of its ranges and with unchanged ones instead."""
-    measured = tool.measure(TRACES / "lud256.bin", MACHINE, 60)
+    measured = tool.measure(TRACES / "lud256.bin", MACHINE, 60, [tool.CHECK], tool.SCHEMES)
+    assert measured is not None
     assert not any(row.fails for row in tool.compare(measured).values())
     unchanged = {scheme: [times[0]] * 7 + times[7:] for scheme, times in measured["times"].items()}
     assert all(row.fails for row in tool.compare({**measured, "times": unchanged}).values())
@@ -120,7 +121,15 @@ def test_ranges_of_choices_are_those_that_are_shown() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("trace", ["backprop16k", "bfs-volta", "lud256", "matmul-pascal"])
 def test_ranges_of_shipped_traces_hold(trace: str) -> None:
-    """For the second set, one of those of the selection; docs/explanation/sensitivity.md has the others."""
-    for scheme, row in tool.compare(tool.measure(TRACES / f"{trace}.bin", MACHINE, name="second")).items():
+    """For the first set, one of those of the selection; docs/explanation/sensitivity.md has the others."""
+    measured = tool.measure(TRACES / f"{trace}.bin", MACHINE, tool.DRAWS, ["first"], tool.SCHEMES)
+    assert measured is not None
+    for scheme, row in tool.compare(measured).items():
         assert row.inside >= 0.95, scheme
         assert row.width <= 1.5, scheme
+
+
+def test_a_trace_for_which_run_makes_no_range_has_none() -> None:
+    for trace in ("xz", "transformer-tensors"):
+        path = TRACES / f"{trace}.bin"
+        assert tool.measure(path, MACHINE, 1, [tool.CHECK], tool.SCHEMES, sensitivity.AUTO) is None
