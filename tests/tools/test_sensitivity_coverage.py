@@ -43,7 +43,8 @@ def test_coverage_and_width_by_hand() -> None:
     one = tool.coverage([1.1, 1.05, 1.15, *changed], 3)
     assert one.central == (1.005, 1.194)
     assert one.width == pytest.approx((one.high - one.low) / 0.189)
-    assert one.inside == sum(one.low <= ratio <= one.high for ratio in changed) / 200
+    half = tool.RESOLUTION / 2
+    assert one.inside == sum(one.low - half <= ratio <= one.high + half for ratio in changed) / 200
     narrow = tool.coverage([1.1, 1.1, 1.1, *changed], 3)
     assert (narrow.inside, narrow.width, narrow.fails) == (1 / 200, tool.RESOLUTION / (1.194 - 1.005), True)
     wide = tool.coverage([1.1, 0.9, 1.3, *changed], 3)
