@@ -286,7 +286,7 @@ def profiled(capsys, *arguments):
 
 
 def test_long_traces_have_no_sensitivity_range_unless_it_is_requested(stream, monkeypatch, capsys):
-    for module in ("replay.sensitivity", "report.caveats"):
+    for module in ("replay.sensitivity", "report.replay_caveats"):
         monkeypatch.setattr(f"buddysim.{module}.MAX_INSTRUCTIONS", 1000)
     shown = ran(capsys, stream)
     assert "No sensitivity range: 49.2 k memory instructions are more than" in shown
