@@ -133,7 +133,7 @@ def _milliseconds(ps: int) -> str:
 
 def _bounds(result: FitResult) -> list[str]:
     bounds = result.search.bounds
-    lines = [f"no plan needs less than {format_gib(bounds.memory_bytes)} GiB"]
+    lines = [f"no plan needs less than {format_gib(bounds.memory_bytes)} GiB"] if bounds.memory_bytes else []
     if bounds.time_ps is not None:
         excess = (
             ""

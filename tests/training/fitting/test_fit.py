@@ -8,6 +8,7 @@ import pytest
 
 import buddysim
 from buddysim.base.errors import BuddysimError
+from buddysim.report.fit_screen import fit_parts
 from buddysim.training.driver import simulate
 from buddysim.training.fitting.plan_space import SINGLE_SCHEMES
 from buddysim.training.request import TrainingRequest
@@ -87,15 +88,18 @@ def test_where_nothing_fits_the_answer_says_by_how_much() -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupted_search_has_the_best_so_far() -> None:
+@pytest.mark.parametrize("last", [2, 14])
+def test_an_interrupted_search_has_the_best_so_far(last: int) -> None:
     def interrupt(count: int, one: object) -> None:
-        if count > 20:
+        if count > last:
             raise KeyboardInterrupt
 
     result = buddysim.fit(small_model(), "h100-sxm", BUDGET, batch=8, progress=interrupt)
     assert result.search.stopped
-    assert result.fits
-    assert len(result.search.tried) == 21
+    assert len(result.search.tried) == last + 1
+    assert (result.search.bounds.time_ps is None) == (last == 2)  # single schemes weren't all simulated
+    assert result.fits or last == 2
+    assert "stopped: a longer search may find a better one" in "".join(map(str, fit_parts(result)))
 
 
 def test_the_front_has_no_plan_that_another_beats() -> None:
@@ -106,23 +110,24 @@ def test_the_front_has_no_plan_that_another_beats() -> None:
 
 @pytest.mark.slow
 def test_a_larger_budget_never_makes_it_slower() -> None:
-    times = [answer(budget * MIB).outcome.time_ps for budget in (960, 1000, 1060, 1140, 1310)]
+    times = [answer(budget * MIB).outcome.time_ps for budget in (1000, 1060, 1140, 4000)]
     assert times == sorted(times, reverse=True)
-    assert len(set(times)) == len(times)
+    assert len(set(times)) > 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("key", "values"),
-    [
-        ("training.link", ("pcie3", "pcie5", "nvlink-c2c")),
-        ("training.max_pinned_memory", ("1 MiB", "64 MiB", "64 GiB")),
-    ],
+    ("key", "slower", "faster"),
+    [("training.link", ("pcie3",), ("nvlink-c2c",)), ("training.max_pinned_memory", ("1 MiB", "64 MiB"), ())],
 )
-def test_a_faster_link_and_more_host_memory_never_make_it_slower(key: str, values: tuple[str, ...]) -> None:
+def test_a_faster_link_and_more_host_memory_never_make_it_slower(
+    key: str, slower: tuple[str, ...], faster: tuple[str, ...]
+) -> None:
     machine = TrainingRequest(small_model(), 8, "h100-sxm").load_machine()
-    answers = [
-        buddysim.fit(small_model(), machine.with_overrides({key: value}, "--set"), BUDGET, batch=8) for value in values
-    ]
-    spent = [one.outcome.time_ps for one in answers]
+
+    def time_with(value: str) -> int:
+        changed = machine.with_overrides({key: value}, "--set")
+        return buddysim.fit(small_model(), changed, BUDGET, batch=8).outcome.time_ps
+
+    spent = [*map(time_with, slower), answer().outcome.time_ps, *map(time_with, faster)]
     assert spent == sorted(spent, reverse=True)
