@@ -22,7 +22,7 @@ from buddysim.capture.triton_kernels.session import TritonCaptureSettings
 
 BLOCKS = (256, 1024, 8192, 32768)
 _ELEMENTS = 1 << 22
-_FEWEST_PROGRAMS, _MOST_PROGRAMS = 128, 512
+_MIN_PROGRAMS, _MAX_PROGRAMS = 128, 512
 _RUNS = 3
 
 
@@ -41,7 +41,7 @@ def lane_accesses_per_s(block: int, recorded: bool, folder: Path) -> float:
     block : elements of a program
     recorded : whether accesses are captured; else they are interpreted alone
     """
-    programs = min(_MOST_PROGRAMS, max(_FEWEST_PROGRAMS, _ELEMENTS // block))
+    programs = min(_MAX_PROGRAMS, max(_MIN_PROGRAMS, _ELEMENTS // block))
     n = programs * block
     x, y, o = (torch.ones(n) for _ in range(3))
     window = None if recorded else LaunchWindow.parse("0:1")  # the first launch compiles
