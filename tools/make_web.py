@@ -9,6 +9,7 @@ page runs of this package is copied from the working tree: all but folders that 
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "web"
 PYODIDE = "pyodide@314.0.7"
 CHARTS = "plotly.js-basic-dist-min@4.1.1"
+SOLVER = "highs@1.15.3"
 #: Of Pyodide's Python and its build of WebAssembly.
 PYTHON, ABI, PLATFORM = "3.14", "cp314", "pyemscripten_2026_0_wasm32"
 WHEELS = (
@@ -66,6 +68,10 @@ def build(folder: Path) -> None:
         shutil.copytree(ROOT / "buddysim" / "web" / "page", site)
         _unpack(_npm_package(PYODIDE), site / "pyodide", PYODIDE_FILES)
         _unpack(_npm_package(CHARTS), site, ("plotly-basic.min.js",))
+        _unpack(_npm_package(SOLVER), site, ("build/highs.mjs", "build/highs.wasm"))
+        packed = gzip.compress((site / "highs.wasm").read_bytes(), compresslevel=9, mtime=0)
+        (site / "highs.wasm").unlink()
+        (site / "highs.wasm.gz").write_bytes(packed)
         with zipfile.ZipFile(site / "python.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
             for wheel in _wheels():
                 _add_wheel(bundle, wheel)
@@ -137,13 +143,13 @@ def _unpack(archive: Path, folder: Path, names: tuple[str, ...]) -> None:
             content = tar.extractfile(f"package/{name}")
             if content is None:
                 raise OSError(f"{archive.name}: no file {name}")
-            (folder / name).write_bytes(content.read())
+            (folder / Path(name).name).write_bytes(content.read())
 
 
 def _add_wheel(bundle: zipfile.ZipFile, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         for name in sorted(content.namelist()):
-            if not name.endswith((".pyi", "RECORD")) and "/mypy" not in name:
+            if not name.endswith((".pyi", "RECORD")) and not name.startswith(("pydantic/v1/", "pydantic/mypy")):
                 _add(bundle, name, content.read(name))
 
 

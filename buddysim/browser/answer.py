@@ -6,20 +6,19 @@ Each part is what `json.dumps` takes. The text to download is that of ``train --
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.boundary import ending
 from buddysim.base.csvfile import csv_text
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import to_json
+from buddysim.browser.arguments import parsed
 from buddysim.browser.memory_series import memory_at_peak, memory_over_time
 from buddysim.browser.question import command_line, field_of, train_arguments
-from buddysim.cli import CommandParser, Finished, train
+from buddysim.cli import train
 from buddysim.report.fit_answer import AS_IS, cheapest, fit_answer, in_use, is_lossy
 from buddysim.report.scheme_rows import simplicity
 from buddysim.report.training_caveats import training_caveats
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from buddysim.training.request import TrainingRequest
 
 AnswerPart = dict[str, Any]
-_ERROR = "buddysim: error: "
 _CSV = ("scheme", "fits", "time_ms", "time_min_ms", "time_max_ms", "memory.peak_bytes", "memory.peak_reserved_bytes",
         "memory.capacity_bytes", "offload.bytes", "host.peak_pinned_bytes")  # fmt: skip
 
@@ -54,7 +52,7 @@ def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") ->
     arguments = train_arguments(question)
     try:
         yield {"part": "start", "command": command_line(arguments)}
-        args = _parsed(arguments)
+        args = parsed(train, arguments)
         with contextlib.chdir(folder):
             request = train.request_of(args)
             request.load_network()
@@ -62,23 +60,6 @@ def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") ->
     except BuddysimError as error:
         line = ending(error).line.removeprefix("error: ")
         yield {"part": "error", "line": line, "field": field_of(line, question)}
-
-
-def _parsed(arguments: list[str]) -> argparse.Namespace:
-    """The arguments as `train` reads them; a BuddysimError has the line that it prints."""
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(said):
-            return _parser().parse_args(arguments[1:])
-    except Finished:
-        raise BuddysimError(said.getvalue().strip().removeprefix(_ERROR)) from None
-
-
-@cache
-def _parser() -> CommandParser:
-    parser = CommandParser(prog="buddysim train", allow_abbrev=False)
-    parser.command = train
-    return parser
 
 
 def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[AnswerPart]:

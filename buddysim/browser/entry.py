@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from buddysim.base.output import write_text
 from buddysim.browser.answer import AnswerPart, answer
 from buddysim.browser.choices import choices
+from buddysim.browser.highs import solver
+from buddysim.browser.plan import find_plan
+from buddysim.training.fitting.mixed_program import use_solver
 
 _LARGEST_FILE = 5 * 2**20
 _FOLDER = Path("/tmp/question")
@@ -36,15 +39,22 @@ class Steps:
         return None if part is None else json.dumps(part)
 
 
-def steps(question_text: str, files_text: str) -> Steps:
-    """Begin to answer a question.
+def use_highs(run: Callable[[str, int, float], str]) -> None:
+    """Solve the programs of `fit` by HiGHS; `highs.solver` says what `run` does."""
+    use_solver(solver(run))
+
+
+def steps(question_text: str, files_text: str, report: Callable[[str], None] | None = None) -> Steps:
+    """Begin to answer a question, or to find its plan.
 
     Parameters
     ----------
-    question_text : texts by field, as JSON
+    question_text : texts by field, as JSON; ``"command"``: ``"train"`` or ``"fit"``
     files_text : contents of the files that the question names, by their names, as JSON
+    report : is called with what the page shows meanwhile, as JSON
     """
     question: dict[str, str] = json.loads(question_text)
+    command = question.pop("command", "train")
     _FOLDER.mkdir(exist_ok=True)
     for name, content in json.loads(files_text).items():
         if len(content) > _LARGEST_FILE:
@@ -52,4 +62,6 @@ def steps(question_text: str, files_text: str) -> Steps:
             return Steps(iter([{"part": "error", "line": line, "field": "model"}]))
         write_text(_FOLDER / name, content)
         question["model"] = name
-    return Steps(answer(question, _FOLDER))
+    if command == "train":
+        return Steps(answer(question, _FOLDER))
+    return Steps(find_plan(question, _FOLDER, None if report is None else lambda part: report(json.dumps(part))))

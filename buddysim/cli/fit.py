@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         check_figure_file(args.figure, [args.network, *names])
     if len(names) > 1 or args.link_sweep:
         return _compare(names, args)
-    question = _question(args, names[0] if names else None)
+    question = question_of(args, names[0] if names else None)
     result = _answer(question, args)
     _write(result, args)
     if not is_on_stdout(args):
@@ -127,9 +127,9 @@ def _compare(names: Sequence[str], args: argparse.Namespace) -> int:
     refused = "-o" if args.output else "--figure" if args.figure and not args.link_sweep else "--link-sweep"
     if args.output or (len(names) > 1 and (args.figure or args.link_sweep)):
         raise BuddysimError(f"{refused}: several machines or links: expected one")
-    questions = {name: _question(args, name) for name in names}
+    questions = {name: question_of(args, name) for name in names}
     if args.link_sweep:
-        question = _question(args, names[0] if names else None)
+        question = question_of(args, names[0] if names else None)
         request = question.request
         links = request.load_machine().links
         ordered = sorted(links, key=lambda name: (links[name].prefetch_bytes_per_s, name))
@@ -162,7 +162,8 @@ def _check_kinds(paths: Sequence[str]) -> None:
             raise BuddysimError(f"-o {shortened(path)}: expected a name that ends in .toml or .py")
 
 
-def _question(args: argparse.Namespace, machine_name: str | None) -> FitQuestion:
+def question_of(args: argparse.Namespace, machine_name: str | None) -> FitQuestion:
+    """Return what the arguments ask for."""
     from dataclasses import replace
 
     from buddysim.cli.machine_changes import changed_machine
@@ -255,7 +256,7 @@ def _saved(args: argparse.Namespace) -> str:
 
 def _refuse_where_nothing_fits(result: FitResult, args: argparse.Namespace) -> None:
     from buddysim.base.errors import BuddysimError
-    from buddysim.report.fit_screen import answer_lines
+    from buddysim.report.fit_lines import answer_lines
 
     if not result.fits:
         first, _, last = answer_lines(result)

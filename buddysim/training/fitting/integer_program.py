@@ -1,25 +1,18 @@
 """The integer program over groups: one choice for each, the least time or the least memory.
 
-Memory is counted at the start of each group's backward pass, before all of these, and in the update. Time is a number
-above every bound.
-`scipy.optimize.milp` (HiGHS) solves it; it stops after a number of nodes, never after a time.
+Memory is counted at the start of each group's backward pass, before all of these and in the update. Time is a number
+above every bound. HiGHS solves it (`mixed_program`); it stops after a number of nodes, never after a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import chain, pairwise
 
-import numpy as np
-
+from buddysim.training.fitting.mixed_program import MixedProgram, solve
 from buddysim.training.fitting.program_inputs import ProgramInputs
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-#: Nodes of the branch-and-bound tree, at most.
-NODES = 2000
 _GIB, _MS = float(2**30), 1e9
 #: The solver's answers hold to this fraction: a bound is lowered by it.
 _TOLERANCE = 1e-6
@@ -44,11 +37,11 @@ class _Rows:
     """Constraints: coefficients and upper limits."""
 
     columns: int
-    coefficients: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    coefficients: list[list[float]] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
 
-    def at_most(self, row: npt.NDArray[np.float64], limit: float) -> None:
-        self.coefficients.append(row)
+    def at_most(self, row: Sequence[float], limit: float) -> None:
+        self.coefficients.append(list(row))
         self.limits.append(limit)
 
 
@@ -63,29 +56,27 @@ def min_time(inputs: ProgramInputs, budget: int, *, expected: bool, host_budget:
     """
     if inputs.update_bytes > budget:
         return ProgramAnswer(None, None)
-    rows, size = _memory_rows(inputs, budget), inputs.groups * inputs.choices
+    rows = _memory_rows(inputs, budget)
     if host_budget is not None:
-        pinned = np.array(inputs.pinned_bytes, dtype=np.float64).ravel() / _GIB
-        rows.at_most(np.append(pinned, 0.0), (host_budget - inputs.host_bytes) / _GIB)
+        rows.at_most([*_scaled(inputs.pinned_bytes, _GIB), 0.0], (host_budget - inputs.host_bytes) / _GIB)
     _time_rows(inputs, rows, expected)
-    objective = np.zeros(size + 1)
-    objective[size] = 1.0
+    objective = [0.0] * (inputs.groups * inputs.choices)
     if expected:  # of equally fast plans one that does little
-        objective[:size] = 1e-4 * np.array(inputs.penalty_ps, dtype=np.float64).ravel() / _MS
-        objective[:size] += 1e-5 * (np.arange(size) % inputs.choices > 0)
-    return _solved(inputs, rows, objective, _MS)
+        objective = [
+            1e-4 * penalty / _MS + (1e-5 if number % inputs.choices else 0.0)
+            for number, penalty in enumerate(chain.from_iterable(inputs.penalty_ps))
+        ]
+    return _solved(inputs, rows, [*objective, 1.0], _MS)
 
 
 def min_memory(inputs: ProgramInputs, limit_ps: int | None) -> ProgramAnswer:
     """Minimise the memory within a time; None: in any."""
-    size = inputs.groups * inputs.choices
     rows = _memory_rows(inputs, None)
     if limit_ps is not None:
         _time_rows(inputs, rows, True, limit_ps)
-    objective = np.zeros(size + 1)
-    objective[size] = 1.0
-    objective[:size] = 1e-6 * np.array(inputs.penalty_ps, dtype=np.float64).ravel() / _MS
-    return _solved(inputs, rows, objective, _GIB)
+    return _solved(
+        inputs, rows, [*(1e-6 * penalty / _MS for penalty in chain.from_iterable(inputs.penalty_ps)), 1.0], _GIB
+    )
 
 
 def budgets_of(inputs: ProgramInputs, steps: int) -> list[int]:
@@ -95,24 +86,29 @@ def budgets_of(inputs: ProgramInputs, steps: int) -> list[int]:
     return [low + (high - low) * step // steps for step in range(steps + 1)]
 
 
+def _scaled(table: Sequence[Sequence[int]], unit: float) -> list[float]:
+    """A table's values in a unit, group by group."""
+    return [value / unit for value in chain.from_iterable(table)]
+
+
 def _memory_rows(inputs: ProgramInputs, budget: int | None) -> _Rows:
     """What lives at the start of each backward pass is within the budget; None: below the last variable."""
-    groups, choices = inputs.groups, inputs.choices
-    rows = _Rows(groups * choices + 1)
-    row = np.zeros(rows.columns)
-    held = np.array(inputs.held_bytes, dtype=np.float64) / _GIB
+    choices = inputs.choices
+    rows = _Rows(inputs.groups * choices + 1)
+    row = [0.0] * rows.columns
+    held = [_scaled([one], _GIB) for one in inputs.held_bytes]
     if budget is None:
         row[-1] = -1.0
-        rows.at_most(row.copy(), -inputs.update_bytes / _GIB)
+        rows.at_most(row, -inputs.update_bytes / _GIB)
     for group, others in enumerate(inputs.others_bytes):
         row[group * choices : (group + 1) * choices] = held[group]
-        rows.at_most(row.copy(), ((budget or 0) - others) / _GIB)
-    rows.at_most(row.copy(), ((budget or 0) - inputs.head_bytes) / _GIB)
+        rows.at_most(row, ((budget or 0) - others) / _GIB)
+    rows.at_most(row, ((budget or 0) - inputs.head_bytes) / _GIB)
     for members in inputs.classes():
         for first, second in pairwise(members):
-            order = np.zeros(rows.columns)
+            order = [0.0] * rows.columns
             order[first * choices : (first + 1) * choices] = held[first]
-            order[second * choices : (second + 1) * choices] = -held[second]
+            order[second * choices : (second + 1) * choices] = [-one for one in held[second]]
             rows.at_most(order, 0.0)
     return rows
 
@@ -120,52 +116,33 @@ def _memory_rows(inputs: ProgramInputs, budget: int | None) -> _Rows:
 def _time_rows(inputs: ProgramInputs, rows: _Rows, expected: bool, limit_ps: int | None = None) -> None:
     """The time, or a limit to it, is above each bound."""
 
-    def below(coefficients: npt.NDArray[np.float64], constant: int) -> None:
-        row = np.zeros(rows.columns)
-        row[:-1] = coefficients.ravel() / _MS
-        if limit_ps is None:
-            row[-1] = -1.0
-        rows.at_most(row, ((limit_ps or 0) - constant) / _MS)
+    def below(table: Sequence[Sequence[int]], constant: int) -> None:
+        rows.at_most([*_scaled(table, _MS), 0.0 if limit_ps is not None else -1.0], ((limit_ps or 0) - constant) / _MS)
 
     for bound in inputs.bounds:
         counted = [
             [inputs.counted_ps(bound, group, choice) for choice in range(inputs.choices)]
             for group in range(inputs.groups)
         ]
-        below(np.array(counted, dtype=np.float64), bound.constant_ps)
-    offload = np.array(inputs.offload_ps, dtype=np.float64)
-    prefetch = np.array(inputs.prefetch_ps, dtype=np.float64)
-    below(offload, 0)
-    below(prefetch + offload if inputs.serial_copies else prefetch, inputs.update_ps)
-    below(prefetch, inputs.copies_behind_ps())
+        below(counted, bound.constant_ps)
+    both = [
+        [offload + prefetch for offload, prefetch in zip(*rows_of_group, strict=True)]
+        for rows_of_group in zip(inputs.offload_ps, inputs.prefetch_ps, strict=True)
+    ]
+    below(inputs.offload_ps, 0)
+    below(both if inputs.serial_copies else inputs.prefetch_ps, inputs.update_ps)
+    below(inputs.prefetch_ps, inputs.copies_behind_ps())
     if expected:
-        below(np.array(inputs.penalty_ps, dtype=np.float64), inputs.simulated_ps)
+        below(inputs.penalty_ps, inputs.simulated_ps)
 
 
-def _solved(inputs: ProgramInputs, rows: _Rows, objective: npt.NDArray[np.float64], unit: float) -> ProgramAnswer:
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
+def _solved(inputs: ProgramInputs, rows: _Rows, objective: Sequence[float], unit: float) -> ProgramAnswer:
     groups, choices = inputs.groups, inputs.choices
-    size = groups * choices
-    one_each = np.zeros((groups, size + 1))
-    for group in range(groups):
-        one_each[group, group * choices : (group + 1) * choices] = 1.0
-    upper = np.ones(size + 1)
-    upper[size] = np.inf
-    constraints: list[Any] = [LinearConstraint(np.array(rows.coefficients), -np.inf, np.array(rows.limits))]
-    if groups:
-        constraints.append(LinearConstraint(one_each, 1.0, 1.0))
-    integrality = np.ones(size + 1)
-    integrality[size] = 0
-    solution = milp(
-        objective, constraints=constraints, integrality=integrality, bounds=Bounds(np.zeros(size + 1), upper),
-        options={"node_limit": NODES, "mip_rel_gap": 1e-4},
-    )  # fmt: skip
-    bound = getattr(solution, "mip_dual_bound", None)
-    if bound is None or not np.isfinite(bound) or (solution.x is None and solution.status == 2):
+    solution = solve(MixedProgram(groups, choices, objective, rows.coefficients, rows.limits))
+    if solution.bound is None:
         return ProgramAnswer(None, None)
-    lowered = max(0, int(float(bound) * unit * (1 - _TOLERANCE)))
-    if solution.x is None:
+    lowered = max(0, int(solution.bound * unit * (1 - _TOLERANCE)))
+    if solution.values is None:
         return ProgramAnswer(None, lowered)
-    picked = solution.x[:size].reshape(groups, choices).argmax(axis=1)
-    return ProgramAnswer(tuple(int(one) for one in picked), lowered)
+    of_group = [solution.values[group * choices : (group + 1) * choices] for group in range(groups)]
+    return ProgramAnswer(tuple(max(range(choices), key=values.__getitem__) for values in of_group), lowered)

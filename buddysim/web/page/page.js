@@ -20,7 +20,7 @@ const ms = (value) => `${Number(value.toPrecision(4))} ms`;
 function handle(data) {
   if (data.part === "ready") return fill(data.choices);
   if (data.number !== undefined && data.number !== state.number) return;
-  ({ start: begun, scheme: addScheme, end: ended, error: refused, failed: failed })[data.part](data);
+  ({ start: begun, scheme: addScheme, end: ended, search: searching, plan: planned, error: refused, failed })[data.part](data);
 }
 
 function fill(choices) {
@@ -58,6 +58,7 @@ function writeAddress() {
 
 function ask() {
   writeAddress();
+  if (state.isSearching) restart();
   for (const line of document.querySelectorAll(".error")) line.textContent = "";
   state.number += 1;
   state.points = [];
@@ -67,16 +68,24 @@ function ask() {
   if (Object.values(files).some((content) => content.length > 5 * 2 ** 20)) {
     return refused({ field: "model", line: `${Object.keys(files)[0]}: more than 5 MiB: expected a smaller file` });
   }
+  state.asked = { question, files };
   $("cancel").disabled = false;
   $("progress").removeAttribute("value");
   show("doing", "simulating");
+  $("plan").replaceChildren();
   for (const button of document.querySelectorAll("[data-download]")) button.disabled = true;
   worker.postMessage({ number: state.number, question, files });
 }
 
-function cancel() {
+// Python can't be interrupted where a search computes: its worker is replaced.
+function restart() {
   worker.terminate();
+  state.isSearching = false;
   startWorker();
+}
+
+function cancel() {
+  restart();
   state.number += 1;
   idle(state.points.length ? `cancelled after ${state.points.length} schemes` : "cancelled");
 }
@@ -106,6 +115,61 @@ function ended(part) {
   for (const name of ["json", "csv", "png"]) document.querySelector(`[data-download=${name}]`).disabled = false;
   $("caveats").replaceChildren(...part.caveats.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   drawSchemes();
+  if (state.points[0].fits) drawPlan({ rows: [], lines: ["keep all: no plan is needed"] });
+  else search();
+}
+
+function search() {
+  const { question, files } = state.asked;
+  state.isSearching = true;
+  $("cancel").disabled = false;
+  $("progress").removeAttribute("value");
+  worker.postMessage({ number: state.number, question: { ...question, command: "fit" }, files });
+}
+
+function searching({ plans, time_ms: time, used_bytes: used }) {
+  show("doing", `plan ${plans}: ${ms(time)}, ${gib(used)}`);
+}
+
+function planned(part) {
+  state.isSearching = false;
+  state.points.push({ scheme: "plan of fit", fits: part.fits, lossy: false, nothing: "", time_ms: part.time_ms, time_min_ms: part.time_min_ms,
+    time_max_ms: part.time_max_ms, used_bytes: part.used_bytes, capacity_bytes: part.capacity_bytes });
+  idle(part.lines[0]);
+  state.texts.py = part.py;
+  document.querySelector("[data-download=py]").disabled = !part.py;
+  drawPlan(part);
+  drawMemory(part);
+  drawSchemes();
+}
+
+function drawPlan({ rows, lines, placement, scheme, bound_ms: bound, excess, command }) {
+  const texts = [...lines];
+  if (scheme) texts.push(`plan: that of ${scheme}`);
+  if (placement && placement !== "on the GPU") texts.push(placement);
+  if (bound) texts.push(`no plan takes less than ${ms(bound)}: the best one may be ${(100 * (excess ?? 0)).toFixed(1)} % faster`);
+  if (command) texts.push(command);
+  const made = texts.map((text) => Object.assign(document.createElement("p"), { textContent: text }));
+  if (rows.length) {
+    const table = document.createElement("table");
+    const add = (cells, kind) => {
+      const row = table.insertRow();
+      cells.forEach((text, number) => {
+        const cell = document.createElement(kind);
+        cell.textContent = text;
+        if (number > 1) cell.className = "number";
+        if (kind === "th") cell.scope = "col";
+        row.append(cell);
+      });
+    };
+    add(["groups", "what is saved", "held", "recomputed", "on the link"], "th");
+    for (const row of rows) {
+      add([row.first === row.last ? row.first : `${row.first}-${row.last}`, row.choice, gib(row.held_bytes),
+        row.recompute_ms ? ms(row.recompute_ms) : "-", row.link_ms ? ms(row.link_ms) : "-"], "td");
+    }
+    made.push(table);
+  }
+  $("plan").replaceChildren(...made);
 }
 
 function refused({ field, line }) {
@@ -139,10 +203,13 @@ function capacityLine(capacity, direction) {
   return capacity ? [{ type: "line", line: { color: style.getPropertyValue("--bad").trim(), dash: "dash", width: 2 }, ...across }] : [];
 }
 
-function drawMemory({ shown, memory, over_time: time, capacity_bytes: capacity, time_error: error }) {
+function drawMemory(part) {
+  state.memory = part;
+  const { shown, memory, over_time: time, capacity_bytes: capacity, time_error: error } = part;
+  const edge = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
   $("memory-title").textContent = `GPU memory at the peak of ${shown}, GiB; dashed: the GPU's ${gib(capacity)}`;
   const bars = memory.map((kind) => ({
-    type: "bar", orientation: "h", x: [kind.bytes / GIB], y: [""], name: kind.label, marker: { color: kind.colour },
+    type: "bar", orientation: "h", x: [kind.bytes / GIB], y: [""], name: kind.label, marker: { color: kind.colour, line: { width: 1, color: edge } },
     hovertemplate: `${kind.label}: ${gib(kind.bytes)}<extra></extra>`, said: [`${kind.label}: ${gib(kind.bytes)}`],
   }));
   plot("memory-chart", bars, layout({ barmode: "stack", showlegend: true, legend: { orientation: "h", font: { size: 11 }, y: -0.35 },
@@ -230,5 +297,8 @@ for (const id of ["memory-chart", "schemes-chart", "time-chart"]) $(id).addEvent
 document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => { event.preventDefault(); readFile(event.dataTransfer.files[0]); });
 window.addEventListener("hashchange", () => { readAddress(); ask(); });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (state.points.length) drawSchemes(); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  if (state.points.length) drawSchemes();
+  if (state.memory) drawMemory(state.memory);
+});
 startWorker();

@@ -4,6 +4,7 @@ import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 let newest = 0;
 let answers;
+let solving;
 
 async function start() {
   const python = await loadPyodide({ indexURL: new URL("./pyodide/", import.meta.url).href });
@@ -17,6 +18,24 @@ entry`);
   postMessage({ part: "ready", choices: JSON.parse(answers.choices_text()) });
 }
 
+// HiGHS solves the integer programs of a search; it is loaded when the first search begins.
+async function loadSolver() {
+  const { default: load } = await import("./highs.mjs");
+  const packed = await fetch(new URL("./highs.wasm.gz", import.meta.url));
+  const bytes = await new Response(packed.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  const highs = await load({ wasmBinary: bytes });
+  answers.use_highs((text, nodes, gap) => highs.withModel({ format: "lp", data: text }, (model) => {
+    model.options.set({ output_flag: false, mip_max_nodes: nodes, mip_rel_gap: gap });
+    model.run();
+    const status = String(model.getModelStatus());
+    if (/infeasible/i.test(status)) return JSON.stringify({ values: null, bound: null });
+    const bound = model.info.mip_dual_bound;
+    const { colValue: found } = model.getSolution();
+    const values = found?.length ? Object.fromEntries(Array.from(found, (value, column) => [model.getColName(column), value])) : null;
+    return JSON.stringify({ values, bound: Number.isFinite(bound) ? bound : null });
+  }));
+}
+
 const ready = start().catch((error) => postMessage({ part: "failed", line: String(error.message ?? error) }));
 const breath = () => new Promise((resolve) => setTimeout(resolve));
 
@@ -25,7 +44,9 @@ onmessage = async ({ data }) => {
   await ready;
   await breath();
   if (data.number !== newest) return;
-  const steps = answers.steps(JSON.stringify(data.question), JSON.stringify(data.files));
+  if (data.question.command === "fit") await (solving ??= loadSolver());
+  const report = (text) => postMessage({ ...JSON.parse(text), number: data.number });
+  const steps = answers.steps(JSON.stringify(data.question), JSON.stringify(data.files), report);
   for (;;) {
     if (data.number !== newest) break;
     let text;
