@@ -20,7 +20,7 @@ import zipfile
 from pathlib import Path
 
 import buddysim
-from buddysim.training.result import SOURCES
+from buddysim.training.result import CHECKSUM, simulator_checksum
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHE = ROOT / "build" / "web"
@@ -34,8 +34,6 @@ WHEELS = (
     "typing-inspection==0.4.5",
 )  # fmt: skip
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
-#: Folders of the package whose sources are counted in the checksum of the simulator.
-COUNTED = {"base", "compress", "formats", "machine", "training"}
 #: Folders of the package that the page does not use.
 LEFT_OUT = {
     "analyses", "buddy", "capture", "figures", "importers", "measure", "papers", "replay", "sweep", "synthetic",
@@ -77,6 +75,7 @@ def build(folder: Path) -> None:
                 _add_wheel(bundle, wheel)
             for path in package_files():
                 _add(bundle, str(path.relative_to(ROOT)), path.read_bytes())
+            _add(bundle, f"buddysim/{CHECKSUM}", simulator_checksum().encode())
             about = f"Metadata-Version: 2.1\nName: buddysim\nVersion: {buddysim.__version__}\n"
             _add(bundle, f"buddysim-{buddysim.__version__}.dist-info/METADATA", about.encode())
         shutil.rmtree(folder, ignore_errors=True)
@@ -94,8 +93,6 @@ def package_files() -> list[Path]:
 
 
 def _is_used(path: Path) -> bool:
-    if path.parts[0] in COUNTED and path.suffix in SOURCES:
-        return True
     return path.parts[0] not in LEFT_OUT and path.suffix not in LEFT_OUT_FILES
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.garbage import collection_paused
 from buddysim.base.result import SchemeResult, software
+from buddysim.base.textfile import read_text
 from buddysim.training.collectives.assumptions import collective_assumptions
 from buddysim.training.cost.time_error import time_error
 from buddysim.training.networks.captured.remarks import remarks
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 PS_PER_MS = 10**9
 UNCALIBRATED = "uncalibrated"
+#: Where a copy that lacks some of the sources has their checksum, as a file of the package.
+CHECKSUM = "simulator.sha256"
 SOURCES = (".py", ".pyx", ".pxd", ".h", ".toml", ".csv", ".json", ".maps")
 
 MODEL = (
@@ -303,6 +306,8 @@ def _uncalibrated(source: str) -> str:
 def simulator_checksum() -> str:
     """SHA-256 over the sources and data that a result of this engine depends on, in hex."""
     package = Path(__file__).parents[1]
+    if (package / CHECKSUM).is_file():
+        return read_text(package / CHECKSUM, "checksum", 100).strip()
     digest = hashlib.sha256()
     for part in ("base", "compress", "formats", "machine", "training"):
         for path in sorted((package / part).rglob("*")):

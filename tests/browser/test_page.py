@@ -147,6 +147,25 @@ def test_every_number_is_the_command_lines(question: dict[str, str], page: Any, 
     assert "off by" in page.text_content("#error-time")
 
 
+def test_the_plan_is_that_of_fit(page: Any, tmp_path: Path) -> None:
+    ask(page, model="vit-b16", machine="rtx-4090", memory="1.6GB", batch="8", sequence="", recipe="", optimizer="")
+    playwright.expect(page.locator("#plan table")).to_be_visible(timeout=3 * MINUTE)
+    saved = tmp_path / "fit.json"
+    arguments = ["fit", "vit-b16", "--machine", "rtx-4090", "--memory-budget", "1.6GB", "--batch", "8"]
+    assert main([*arguments, "--json", str(saved)]) == 0
+    of_command = json.loads(saved.read_text())
+    assert f"python -m buddysim {' '.join(arguments)}" in page.text_content("#plan")
+    rows = [row.locator("td").all_text_contents() for row in page.locator("#plan tr").all()[1:]]
+    numbers = [
+        f"{one['first']}-{one['last']}" if one["first"] < one["last"] else str(one["first"])
+        for one in of_command["plan"]
+    ]
+    assert [row[:2] for row in rows] == [
+        [number, one["choice"]] for number, one in zip(numbers, of_command["plan"], strict=True)
+    ]
+    assert page.problems == []
+
+
 def test_a_pasted_config(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "question").mkdir()
     monkeypatch.chdir(tmp_path / "question")  # a config.json is named by its folder

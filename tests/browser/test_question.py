@@ -14,6 +14,7 @@ import pytest
 from buddysim.browser.answer import answer
 from buddysim.browser.question import command_line, field_of, train_arguments
 from buddysim.cli import main
+from buddysim.training.result import CHECKSUM, simulator_checksum
 from tools.make_web import ROOT, package_files
 
 QUESTION = {"model": "alexnet", "machine": "titan-x", "batch": "64", "memory": "", "recipe": "", "optimizer": "sgd"}
@@ -88,6 +89,7 @@ def page_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         target = folder / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.symlink_to(path)
+    (folder / "buddysim" / CHECKSUM).write_text(simulator_checksum())
     for name in PACKAGES:
         spec = find_spec(name)
         assert spec is not None

@@ -18,20 +18,23 @@ entry`);
   postMessage({ part: "ready", choices: JSON.parse(answers.choices_text()) });
 }
 
+// HiGHS's number of a model status.
+const INFEASIBLE = 8;
+
 // HiGHS solves the integer programs of a search; it is loaded when the first search begins.
 async function loadSolver() {
   const { default: load } = await import("./highs.mjs");
   const packed = await fetch(new URL("./highs.wasm.gz", import.meta.url));
   const bytes = await new Response(packed.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-  const highs = await load({ wasmBinary: bytes });
+  const address = URL.createObjectURL(new Blob([bytes], { type: "application/wasm" }));
+  const highs = await load({ locateFile: () => address });
   answers.use_highs((text, nodes, gap) => highs.withModel({ format: "lp", data: text }, (model) => {
     model.options.set({ output_flag: false, mip_max_nodes: nodes, mip_rel_gap: gap });
     model.run();
-    const status = String(model.getModelStatus());
-    if (/infeasible/i.test(status)) return JSON.stringify({ values: null, bound: null });
-    const bound = model.info.mip_dual_bound;
-    const { colValue: found } = model.getSolution();
-    const values = found?.length ? Object.fromEntries(Array.from(found, (value, column) => [model.getColName(column), value])) : null;
+    if (model.getModelStatus() === INFEASIBLE) return JSON.stringify({ values: null, bound: null });
+    const bound = model.info.get("mip_dual_bound");
+    const { colValue: solved } = model.getSolution();
+    const values = solved?.length ? Object.fromEntries(Array.from(solved, (value, column) => [model.getColName(column), value])) : null;
     return JSON.stringify({ values, bound: Number.isFinite(bound) ? bound : null });
   }));
 }
