@@ -79,7 +79,7 @@ def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[An
             continue
         results[name] = TrainingResult.from_outcome(outcome).to_dict()
         best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
-        shown = {kept: one for kept, one in {**shown, name: outcome}.items() if kept in (plain, best)}
+        shown = {other: one for other, one in {**shown, name: outcome}.items() if other in (plain, best)}
         sentence = _sentence(results, last=count == len(ordered))
         yield {
             "part": "scheme", "done": count, "of": len(ordered), "sentence": sentence, **_point(name, results[name]),

@@ -32,8 +32,8 @@ def solver(run: Callable[[str, int, float], str]) -> Callable[[MixedProgram], Mi
 
     Parameters
     ----------
-    run : takes a program's text, the most nodes and the gap; returns ``{"values": .., "bound": ..}`` as JSON, each
-        None where there is none; values by the variables' names
+    run : takes a program's text, the most nodes and the tolerance; returns ``{"values": .., "bound": ..}`` as JSON,
+        each None where there is none; values by the variables' names
     """
 
     def solved(program: MixedProgram) -> MixedSolution:

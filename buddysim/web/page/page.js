@@ -40,20 +40,20 @@ function options(field, names, text = (name) => name) {
 }
 
 function readAddress() {
-  const asked = new URLSearchParams(location.hash.slice(1));
+  const requested = new URLSearchParams(location.hash.slice(1));
   for (const field of FIELDS) {
-    const value = asked.get(field) ?? DEFAULTS[field];
+    const value = requested.get(field) ?? DEFAULTS[field];
     $(field).value = value;
     if ($(field).tagName === "SELECT" && $(field).value !== value) $(field).value = DEFAULTS[field];
   }
-  $("config").value = asked.get("config") ?? "";
+  $("config").value = requested.get("config") ?? "";
 }
 
 function writeAddress() {
-  const asked = new URLSearchParams();
-  for (const field of FIELDS) if ($(field).value && $(field).value !== DEFAULTS[field]) asked.set(field, $(field).value);
-  if ($("config").value && $("config").value.length < 20000) asked.set("config", $("config").value);
-  history.replaceState(null, "", `#${asked}`);
+  const requested = new URLSearchParams();
+  for (const field of FIELDS) if ($(field).value && $(field).value !== DEFAULTS[field]) requested.set(field, $(field).value);
+  if ($("config").value && $("config").value.length < 20000) requested.set("config", $("config").value);
+  history.replaceState(null, "", `#${requested}`);
 }
 
 function ask() {
@@ -68,7 +68,7 @@ function ask() {
   if (Object.values(files).some((content) => content.length > 5 * 2 ** 20)) {
     return refused({ field: "model", line: `${Object.keys(files)[0]}: more than 5 MiB: expected a smaller file` });
   }
-  state.asked = { question, files };
+  state.requested = { question, files };
   $("cancel").disabled = false;
   $("progress").removeAttribute("value");
   show("doing", "simulating");
@@ -120,7 +120,7 @@ function ended(part) {
 }
 
 function search() {
-  const { question, files } = state.asked;
+  const { question, files } = state.requested;
   state.isSearching = true;
   $("cancel").disabled = false;
   $("progress").removeAttribute("value");

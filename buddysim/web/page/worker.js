@@ -1,5 +1,5 @@
 // Python in a thread of its own: the page never waits for it. A question is answered in parts; between two of them a
-// newer question, which has a higher number, takes its place.
+// newer question, which has a higher number, replaces it.
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 let newest = 0;
