@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +35,10 @@ WHEELS = (
     "pydantic==2.14.4", "pydantic-core==2.50.5", "annotated-types==0.8.0", "typing-extensions==4.16.0",
     "typing-inspection==0.4.5",
 )  # fmt: skip
+#: Documents behind the numbers of the page; it shows them as texts.
+DOCUMENTS = ("validation/llm.md", "validation/operators.md", "explanation/training-model.md", "explanation/fit.md")
+#: The row of all trainings in the page of memory: their number, median and largest error.
+MEMORY_ERRORS = re.compile(r"^\| all \| (\d+) \| ([\d.]+)% \| ([+-][\d.]+)% \|", re.M)
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 #: Folders of the package that the page does not use.
 LEFT_OUT = {
@@ -70,6 +76,7 @@ def build(folder: Path) -> None:
         packed = gzip.compress((site / "highs.wasm").read_bytes(), compresslevel=9, mtime=0)
         (site / "highs.wasm").unlink()
         (site / "highs.wasm.gz").write_bytes(packed)
+        _copy_documents(site)
         with zipfile.ZipFile(site / "python.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
             for wheel in _wheels():
                 _add_wheel(bundle, wheel)
@@ -80,6 +87,19 @@ def build(folder: Path) -> None:
             _add(bundle, f"buddysim-{buddysim.__version__}.dist-info/METADATA", about.encode())
         shutil.rmtree(folder, ignore_errors=True)
         site.rename(folder)
+
+
+def _copy_documents(site: Path) -> None:
+    """Copy the documents that the page links to, and say what one of them measures about memory."""
+    (site / "docs").mkdir()
+    for name in DOCUMENTS:
+        shutil.copyfile(ROOT / "docs" / name, site / "docs" / f"{Path(name).stem}.txt")
+    errors = MEMORY_ERRORS.search((ROOT / "docs" / DOCUMENTS[0]).read_text(encoding="utf-8"))
+    if errors is None:
+        raise OSError(f"docs/{DOCUMENTS[0]}: no row of all trainings")
+    count, median, largest = errors.groups()
+    text = f"peaks of {count} measured trainings are off by {float(median):.1f} % (median), {float(largest):+.0f} % at most"
+    (site / "errors.json").write_text(json.dumps({"memory": text}), encoding="utf-8")
 
 
 def package_files() -> list[Path]:

@@ -167,6 +167,7 @@ OWN_DATA = {
     "capture/triton_kernels/layouts.py": "answers of its own process",
     "capture/triton_kernels/script_program.py": "what the parent process has just written",
     "browser/entry.py": "what the page has just written",
+    "browser/highs.py": "answers of HiGHS",
     "base/textfile.py": "this is the way",
 }
 PARSERS = {"json.loads", "json.load", "tomllib.loads", "tomllib.load", "csv.reader", "csv.DictReader", "csv.writer"}

@@ -145,6 +145,9 @@ def test_every_number_is_the_command_lines(question: dict[str, str], page: Any, 
     sentence = page.text_content("#sentence")
     assert sentence.startswith(("fits as is", "does not fit as is"))
     assert "off by" in page.text_content("#error-time")
+    assert "measured trainings are off by" in page.text_content("#error-memory")
+    for link in page.locator("#errors a").all():
+        assert page.request.get(f"{page.url.partition('#')[0]}{link.get_attribute('href')}").ok
 
 
 def test_the_plan_is_that_of_fit(page: Any, tmp_path: Path) -> None:

@@ -301,4 +301,5 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   if (state.points.length) drawSchemes();
   if (state.memory) drawMemory(state.memory);
 });
+fetch("errors.json").then((response) => response.json()).then(({ memory }) => show("error-memory", `Memory: ${memory}.`));
 startWorker();
