@@ -58,8 +58,8 @@ def main() -> int:
     except (OSError, subprocess.CalledProcessError, tarfile.TarError, zipfile.BadZipFile) as error:
         print(f"buddysim: error: make web: {error}: expected npm, pip and their registries", file=sys.stderr)
         return 2
-    own = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    print(f"{folder}: {own / 1e6:.1f} MB, and Pyodide of {_size(folder / 'pyodide') / 1e6:.1f} MB")
+    pyodide = _size(folder / "pyodide")
+    print(f"{folder}: {(_size(folder) - pyodide) / 1e6:.1f} MB, and Pyodide of {pyodide / 1e6:.1f} MB")
     return 0
 
 
@@ -98,7 +98,7 @@ def _copy_documents(site: Path) -> None:
     if errors is None:
         raise OSError(f"docs/{DOCUMENTS[0]}: no row of all trainings")
     count, median, largest = errors.groups()
-    text = f"peaks of {count} measured trainings are off by {float(median):.1f} % (median), {float(largest):+.0f} % at most"
+    text = f"{count} measured trainings are off by {float(median):.1f} % (median), {float(largest):+.0f} % at most"
     (site / "errors.json").write_text(json.dumps({"memory": text}), encoding="utf-8")
 
 
