@@ -113,7 +113,9 @@ def package_files() -> list[Path]:
 
 
 def _is_used(path: Path) -> bool:
-    return path.parts[0] not in LEFT_OUT and path.suffix not in LEFT_OUT_FILES
+    return (
+        path.parts[0] not in LEFT_OUT and path.parts[:2] != ("gpu_codecs", "data") and path.suffix not in LEFT_OUT_FILES
+    )
 
 
 def _npm_package(name: str) -> Path:
@@ -166,7 +168,11 @@ def _unpack(archive: Path, folder: Path, names: tuple[str, ...]) -> None:
 def _add_wheel(bundle: zipfile.ZipFile, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         for name in sorted(content.namelist()):
-            if not name.endswith((".pyi", "RECORD")) and not name.startswith(("pydantic/v1/", "pydantic/mypy")):
+            if (
+                not name.endswith((".pyi", "RECORD"))
+                and not name.startswith(("pydantic/v1/", "pydantic/mypy"))
+                and "/sboms/" not in name
+            ):
                 _add(bundle, name, content.read(name))
 
 

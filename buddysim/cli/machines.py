@@ -163,13 +163,23 @@ def _training_overview(machines: list[TrainingMachine]) -> ScreenTable:
             format_size(machine.training.device_memory),
             f"{machine.dram_bytes_per_s / 1e9:.0f}",
             machine.link,
-            "uncalibrated" if machine.library == "generic" else machine.library,
+            _times_from(machine),
             machine.description,
         )
         for machine in machines
     ]
-    named = (Column("link", left=True), Column("calibration", left=True), _DESCRIPTION)
+    named = (Column("link", left=True), Column("times from", left=True), _DESCRIPTION)
     return ScreenTable([Column("machine", left=True), *map(Column, headings), *named], rows)
+
+
+def _times_from(machine: TrainingMachine) -> str:
+    """Where a machine's times come from: layers timed with a library, its operators' timings, or another GPU's."""
+    from buddysim.training.cost.operators.model import OPERATORS, PREDICTED, OperatorModel
+
+    if machine.library != "generic":
+        return machine.library
+    source = OperatorModel(machine).source("bf16")
+    return "operators" if source.startswith(OPERATORS) else source.removeprefix(f"{PREDICTED} ")
 
 
 def _show_training(machine: TrainingMachine) -> None:
