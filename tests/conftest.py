@@ -60,6 +60,15 @@ def _no_unexpected_error(request: pytest.FixtureRequest) -> Iterator[None]:
         pytest.fail("an unexpected error, exit code 70:\n" + "\n".join(texts), pytrace=False)
 
 
+@pytest.fixture(autouse=True)
+def _no_capture_goes_on() -> Iterator[None]:
+    """Fail a test that leaves a mode of PyTorch's dispatcher: later tests would be captured, too."""
+    yield
+    torch = sys.modules.get("torch")
+    if torch is not None and torch._C._len_torch_dispatch_stack():
+        pytest.fail("a mode of PyTorch's dispatcher is left", pytrace=False)
+
+
 def pytest_runtest_teardown() -> None:
     """Unblock all signals, as an interrupted command blocks them for its process and later programs."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -270,6 +270,8 @@ def test_killed_capture_is_recovered(captured: tuple[Path, str], tmp_path: Path)
     finally:
         for hook in observer._hooks:
             hook.remove()  # and no end
+        if observer._recorder is not None:
+            observer._recorder.__exit__(None, None, None)
     assert cli.main(["recover", str(spool.folder), "-o", str(tmp_path / "x.bin")]) == 0
     with open_trace(tmp_path / "x.bin") as trace:
         verify_trace(trace)
