@@ -300,7 +300,10 @@ _OTHERS: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         "link, each way": ("Bandwidth of the host link in each direction.", ()),
         "single precision": ("Peak rate of single-precision operations.", ()),
         "link": ("Name of the host link that training uses.", ()),
-        "calibration": ("Library whose timings the layer times are fitted to.", ()),
+        "times from": (
+            "Where times come from: a library's layers, timings of the GPU's operators, or another GPU.",
+            (),
+        ),
         "key": ("Dotted name of a figure of the machine, as --set takes it.", ()),
         "value": ("Value of the key.", ()),
         "converted": ("Value in nanoseconds or GB/s, where the key has cycles.", ()),

@@ -74,8 +74,8 @@ OPTIONS = {
         "result (default: 0)", "FRACTION", None, _GROUP,
     ),
     "buddy_study": Option(
-        str, "ratio and slowdown from the replays of 'plot buddy-transformers', by kind and format of the tensors at "
-        "the peak: 'pessimistic' or 'optimistic', the ends of their ranges", "END", None, _GROUP,
+        str, "ratio and slowdown of the study of transformers, by kind and format of the tensors at the peak: "
+        "'pessimistic' or 'optimistic', the ends of their ranges", "END", None, _GROUP,
     ),
 }  # fmt: skip
 

@@ -149,7 +149,7 @@ function drawPlan({ rows, lines, placement, scheme, bound_ms: bound, excess, com
   if (placement && placement !== "on the GPU") texts.push(placement);
   if (bound) texts.push(`no plan takes less than ${ms(bound)}: the best one may be ${(100 * (excess ?? 0)).toFixed(1)} % faster`);
   if (command) texts.push(command);
-  const made = texts.map((text) => Object.assign(document.createElement("p"), { textContent: text }));
+  const made = [];
   if (rows.length) {
     const table = document.createElement("table");
     const add = (cells, kind) => {
@@ -169,6 +169,7 @@ function drawPlan({ rows, lines, placement, scheme, bound_ms: bound, excess, com
     }
     made.push(table);
   }
+  made.push(...texts.map((text) => Object.assign(document.createElement("p"), { textContent: text })));
   $("plan").replaceChildren(...made);
 }
 
@@ -217,7 +218,7 @@ function drawMemory(part) {
   $("time-title").textContent = `Memory over time of ${shown}: GiB, ms`;
   const areas = time.kinds.map((kind) => ({
     type: "scatter", mode: "lines", stackgroup: "all", line: { width: 0, shape: "hv" }, fillcolor: kind.colour, name: kind.label,
-    x: time.time_ms, y: kind.bytes.map((bytes) => bytes / GIB), hovertemplate: `${kind.label}: %{y:.2f} GiB at %{x:.4g} ms<extra></extra>`,
+    x: [...time.time_ms, time.end_ms], y: [...kind.bytes, kind.bytes.at(-1)].map((bytes) => bytes / GIB), hovertemplate: `${kind.label}: %{y:.2f} GiB at %{x:.4g} ms<extra></extra>`,
     said: time.time_ms.map((at, number) => `${kind.label}: ${gib(kind.bytes[number])} at ${ms(at)}`),
   }));
   plot("time-chart", areas, layout({ xaxis: { range: [0, time.end_ms] }, yaxis: { rangemode: "tozero" }, shapes: capacityLine(capacity / GIB, "y") }));
