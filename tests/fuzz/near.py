@@ -98,6 +98,10 @@ def _near(value: Any, rng: random.Random) -> Any:
         return value * rng.choice(_FACTORS)
     if isinstance(value, str) and (number := _NUMBER.search(value)):
         text = number.group()
-        new = str(_near(int(text), rng)) if text.isdecimal() else f"{float(text) * rng.choice(_FACTORS):g}"
+        new = (
+            str(_near(int(text), rng))
+            if text.isdecimal() and len(text) < 1000
+            else f"{float(text) * rng.choice(_FACTORS):g}"
+        )
         return value[: number.start()] + new + value[number.end() :]
     return value

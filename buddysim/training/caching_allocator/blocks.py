@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Literal
 
+from buddysim.base.errors import BuddysimError
+
 ADDRESS_BITS = 48
 """Addresses are smaller than two to this power, so that a size and an address make one number."""
 
@@ -100,9 +102,19 @@ class FreeBlocks:
         self.searches = searches
 
     def add(self, block: SegmentBlock) -> None:
-        """Make a block available."""
+        """Make a block available.
+
+        Raises
+        ------
+        BuddysimError
+            it is available already, as in a record whose driver hands out memory twice
+        """
         block.age = self.searches.count
         key = block.size << ADDRESS_BITS | block.address
+        if key in self.by_key:
+            raise BuddysimError(
+                f"{block.size} B at address {block.address:#x}: handed out twice: expected segments that don't overlap"
+            )
         self.by_key[key] = block
         self.keys.insert(bisect_left(self.keys, key), key)
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.caching_allocator.snapshot.event_replay import EventComparison, compare_events
@@ -108,10 +109,14 @@ def compare_with_snapshot(
     """
     snapshot = read_snapshot(path)
     settings = settings or snapshot.settings
+    try:
+        events = compare_events(snapshot, settings)
+    except BuddysimError as error:
+        raise BuddysimError(f"{os.fspath(path)}: {error}") from None
     return SnapshotComparison(
         os.fspath(path),
         snapshot,
-        compare_events(snapshot, settings),
+        events,
         peak_contents(lifetimes_of_snapshot(snapshot, state_before(snapshot))),
         peak_contents(lifetimes_of_tape(tape, settings, workspace)),
         replay_tape(tape, settings, workspace=workspace),
