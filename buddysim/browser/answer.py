@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from buddysim.base.boundary import ending
 from buddysim.base.csvfile import csv_text
 from buddysim.base.errors import BuddysimError
 from buddysim.base.jsonfile import to_json
 from buddysim.browser.arguments import parsed
 from buddysim.browser.memory_series import memory_at_peak, memory_over_time
-from buddysim.browser.question import command_line, field_of, train_arguments
+from buddysim.browser.question import command_line, error_part, train_arguments
 from buddysim.cli import train
 from buddysim.report.fit_answer import AS_IS, cheapest, fit_answer, in_use, is_lossy
 from buddysim.report.scheme_rows import simplicity
@@ -58,8 +57,7 @@ def answer(question: Mapping[str, str], folder: str | os.PathLike[str] = ".") ->
             request.load_network()
         yield from _answered(request, args)
     except BuddysimError as error:
-        line = ending(error).line.removeprefix("error: ")
-        yield {"part": "error", "line": line, "field": field_of(line, question)}
+        yield error_part(error, question)
 
 
 def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[AnswerPart]:
@@ -83,14 +81,14 @@ def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[An
         sentence = _sentence(results, last=count == len(ordered))
         yield {
             "part": "scheme", "done": count, "of": len(ordered), "sentence": sentence, **_point(name, results[name]),
-            **(_details(name, outcome, request) if name == plain else {}),
+            **(_details(name, outcome, results[name]) if name == plain else {}),
         }  # fmt: skip
     best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
     in_order = {name: results[name] for name in names if name in results}
     yield {
         "part": "end", "sentence": _sentence(results, last=True), "best": best, "skipped": skipped,
         "json": to_json(in_order), "csv": _csv(in_order), "caveats": list(training_caveats(results)),
-        **(_details(best, shown[best], request) if best in shown else {}),
+        **(_details(best, shown[best], results[best]) if best in shown else {}),
     }  # fmt: skip
 
 
@@ -108,12 +106,11 @@ def _point(name: str, result: Mapping[str, Any]) -> AnswerPart:
     }  # fmt: skip
 
 
-def _details(name: str, outcome: IterationOutcome, request: TrainingRequest) -> AnswerPart:
+def _details(name: str, outcome: IterationOutcome, result: Mapping[str, Any]) -> AnswerPart:
     """Memory of one scheme, at the peak and over time."""
-    run = TrainingResult.from_outcome(outcome).provenance
     return {
         "shown": name, "memory": memory_at_peak(outcome), "over_time": memory_over_time(outcome),
-        "time_error": run["time_error"], "capacity_bytes": outcome.capacity or 0,
+        "time_error": result["provenance"]["time_error"], "capacity_bytes": outcome.capacity or 0,
     }  # fmt: skip
 
 

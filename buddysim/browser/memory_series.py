@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from buddysim.plotting.memory_kinds import COLOURS, label_of
+from buddysim.training.iteration.memory_usage import totals
+from buddysim.training.result import PS_PER_MS
 
 if TYPE_CHECKING:
     from buddysim.training.outcome import IterationOutcome
 
-PS_PER_MS = 10**9
 #: Points of a curve: each has the step of the largest total among those that it stands for.
 MAX_POINTS = 400
 
@@ -28,11 +29,11 @@ def memory_over_time(outcome: IterationOutcome) -> dict[str, Any]:
     """
     times, held = outcome.memory_over_time()
     used = {kind: amounts for kind, amounts in held.items() if any(amounts)}
-    totals = [sum(amounts) for amounts in zip(*used.values(), strict=True)]
-    width = -(-len(totals) // MAX_POINTS)
+    in_step = totals(held)
+    width = -(-len(in_step) // MAX_POINTS)
     steps = [
-        max(range(first, min(first + width, len(totals))), key=lambda step: (totals[step], -step))
-        for first in range(0, len(totals), width or 1)
+        max(range(first, min(first + width, len(in_step))), key=lambda step: (in_step[step], -step))
+        for first in range(0, len(in_step), width or 1)
     ]
     return {
         "time_ms": [times[step] / PS_PER_MS for step in steps],

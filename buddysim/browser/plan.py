@@ -7,15 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from buddysim.base.boundary import ending
 from buddysim.base.errors import BuddysimError
-from buddysim.base.jsonfile import to_json
 from buddysim.browser.arguments import parsed
 from buddysim.browser.memory_series import memory_at_peak, memory_over_time
-from buddysim.browser.question import command_line, field_of, fit_arguments
+from buddysim.browser.question import command_line, error_part, fit_arguments
 from buddysim.cli import fit
 from buddysim.report.fit_lines import answer_lines
 from buddysim.training.fitting.fit import answer_to
+from buddysim.training.result import PS_PER_MS
 
 if TYPE_CHECKING:
     from buddysim.training.fitting.fit_result import FitResult
@@ -47,15 +46,14 @@ def find_plan(
             request.request.load_network()
         result = answer_to(request, progress=lambda count, one: _progress(report, count, one))
     except BuddysimError as error:
-        line = ending(error).line.removeprefix("error: ")
-        yield {"part": "error", "line": line, "field": field_of(line, question)}
+        yield error_part(error, question)
         return
     yield {"part": "plan", "command": command_line(arguments), **_shown(result)}
 
 
 def _progress(report: Report | None, count: int, one: TriedPlan) -> None:
     if report is not None:
-        report({"part": "search", "plans": count, "time_ms": one.time_ps / 1e9, "used_bytes": one.used_bytes})
+        report({"part": "search", "plans": count, "time_ms": one.time_ps / PS_PER_MS, "used_bytes": one.used_bytes})
 
 
 def _shown(result: FitResult) -> dict[str, Any]:
@@ -67,10 +65,8 @@ def _shown(result: FitResult) -> dict[str, Any]:
     return {
         "lines": answer_lines(result), "rows": counters["plan"], "scheme": result.scheme, "placement": result.placement,
         "fits": result.fits, "excess": result.excess, "bound_ms": counters["bounds.time_ms"],
-        "bound_bytes": counters["bounds.memory_bytes"], "time_ms": counters["time_ms"],
-        "time_min_ms": counters["time_min_ms"], "time_max_ms": counters["time_max_ms"],
-        "used_bytes": counters["used_bytes"], "front": counters["front"], "py": code, "toml": result.plan_toml(),
-        "json": to_json(counters), "shown": "the plan", "memory": memory_at_peak(result.outcome),
+        "time_ms": counters["time_ms"], "time_min_ms": counters["time_min_ms"], "time_max_ms": counters["time_max_ms"],
+        "used_bytes": counters["used_bytes"], "py": code, "shown": "the plan", "memory": memory_at_peak(result.outcome),
         "over_time": memory_over_time(result.outcome), "capacity_bytes": result.budget_bytes,
         "time_error": result.result.provenance["time_error"],
     }  # fmt: skip

@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from buddysim.base.boundary import ending
+from buddysim.base.errors import BuddysimError
+
 #: Options of the form, by the field's name; the model is no option.
 FLAGS = {
     "machine": "--machine",
@@ -39,6 +42,12 @@ def _arguments(question: Mapping[str, str]) -> list[str]:
 def command_line(arguments: list[str]) -> str:
     """Return the command to copy."""
     return f"python -m buddysim {shlex.join(arguments)}"
+
+
+def error_part(error: BuddysimError, question: Mapping[str, str]) -> dict[str, str]:
+    """Return what the page shows of an error: the line of the command, and the field that it is about."""
+    line = ending(error).line.removeprefix("error: ")
+    return {"part": "error", "line": line, "field": field_of(line, question)}
 
 
 def field_of(line: str, question: Mapping[str, str]) -> str:
