@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -17,7 +18,7 @@ from buddysim.base.kinds import registry
 from buddysim.machine import presets
 from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
-from buddysim.machine.section import Section, canonical_figures, field_keys, parse_section
+from buddysim.machine.section import Section, canonical_figures, field_keys, parse_section, value_of
 from buddysim.machine.sections import (
     SECTOR_BYTES,
     BuddyConfig,
@@ -113,6 +114,10 @@ class Machine(MachineFile):
             )
         return cls._checked(presets.machine_content(name, cls.presets), name)
 
+    def policies(self) -> dict[str, Any]:
+        """The class of each policy that a key names, by its kind (`buddysim.base.kinds`)."""
+        return {kind: registry(kind).find(reduce(getattr, key.split("."), self)) for key, kind in policy_keys()}
+
     @property
     def clocks(self) -> dict[str, Frequency]:
         """The clocks by the names that units use."""
@@ -198,6 +203,12 @@ def own_keys() -> Iterator[tuple[str, FieldInfo]]:
             yield key, field
 
 
+@cache
+def policy_keys() -> tuple[tuple[str, str], ...]:
+    """Every dotted key whose values are names of policies, and their kind."""
+    return tuple((key, value_of(field).members) for key, field in own_keys() if value_of(field).members)
+
+
 def keys() -> Iterator[tuple[str, FieldInfo]]:
     """Return every dotted key that a replay may depend on, with its field; keys of schemes come last."""
     yield from own_keys()
@@ -207,7 +218,8 @@ def keys() -> Iterator[tuple[str, FieldInfo]]:
 
 def _misfits(machine: Machine) -> Iterator[str]:
     timing, dram = machine.dram.timing, machine.dram
-    yield from registry("slice hash").find(machine.l2.slice_hash).misfits(machine)
+    for policy in machine.policies().values():
+        yield from policy.misfits(machine)
     if machine.sm.count * machine.l1.size > MAX_L1_BYTES:
         one, most = format_size(machine.l1.size), format_size(MAX_L1_BYTES)
         yield f"l1.size: {machine.sm.count} SMs x {one} is more than {most}"

@@ -21,7 +21,6 @@ from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.entry_classes import EntryClasses
 from buddysim.replay.footprint import check_capacity, footprint_of
 from buddysim.replay.host_memory_check import check_host_memory
-from buddysim.replay.l2.slice_hash import REGISTRY as SLICE_HASHES
 from buddysim.replay.lazy_allocations import LazyAllocations
 from buddysim.replay.lazy_array import lazy_zeros
 from buddysim.replay.parameters import engine_numbers
@@ -68,8 +67,8 @@ class ReplayRun:
         array = self.entry_classes.array if self.entry_classes else lazy_zeros(self.address_space.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES, capacity_bytes)
-        slice_hash = SLICE_HASHES.find(machine.l2.slice_hash)()
-        self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, slice_hash, queueing)
+        policies = {kind: policy() for kind, policy in machine.policies().items()}
+        self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, policies, queueing)
         self.changes = dict(self.address_space.changes)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}

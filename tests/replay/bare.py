@@ -12,7 +12,6 @@ import numpy as np
 from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.engine.kinds import Placement
-from buddysim.replay.l2.slice_hash import REGISTRY as SLICE_HASHES
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import BLOCK_DTYPE, FLAG_TIMED, OP_DTYPE, WARP_DTYPE
@@ -40,6 +39,11 @@ def tiny_machine(**overrides: object) -> Machine:
     """Return the paper's machine with small caches; keys as `l2__size`."""
     settings = {key.replace("__", "."): value for key, value in overrides.items()}
     return Machine.load("p100-nvlink2").with_overrides({**TINY, **settings})
+
+
+def policies_of(machine: Machine) -> dict[str, object]:
+    """Return an instance of each policy of a machine, as a run has them."""
+    return {kind: policy() for kind, policy in machine.policies().items()}
 
 
 def run_warps(
@@ -114,8 +118,8 @@ def run_launches(
     rows = np.array(regions, dtype=np.int64)
     if scheme_object.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
-    slice_hash = SLICE_HASHES.find(machine.l2.slice_hash)()
-    engine = ReplayEngine(engine_numbers(machine, compute_gap_scale), rows, array, scheme_object, slice_hash, queueing)
+    numbers = engine_numbers(machine, compute_gap_scale)
+    engine = ReplayEngine(numbers, rows, array, scheme_object, policies_of(machine), queueing)
     for number, row in enumerate(rows):
         engine.begin_allocation(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import ReplayEngine
-from buddysim.replay.l2.slice_hash import REGISTRY as SLICE_HASHES
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
-from tests.replay.bare import tiny_machine
+from tests.replay.bare import policies_of, tiny_machine
 
 ENTRIES = 1 << 16
 
@@ -24,7 +23,7 @@ def engine_of(machine: Machine) -> ReplayEngine:
         np.array([[0, ENTRIES, 1, 2]], dtype=np.int64),
         np.zeros(ENTRIES, np.uint8),
         REGISTRY.find("buddy")(),
-        SLICE_HASHES.find(machine.l2.slice_hash)(),
+        policies_of(machine),
     )
 
 

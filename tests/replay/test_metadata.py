@@ -7,11 +7,10 @@ import pytest
 
 from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import ReplayEngine
-from buddysim.replay.l2.slice_hash import REGISTRY as SLICE_HASHES
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from tests.reference.replay.engine.ref_port import RefPortBuckets
-from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.bare import policies_of, run_warps, tiny_machine
 
 P100 = Machine.load("p100-nvlink2").with_overrides({"dram.model": "simple"})
 CYCLE = 769  # ps: also one line through an L1
@@ -108,7 +107,7 @@ def channel_of_entries():
         np.array([[0, 4096, 1, 4]]),
         np.zeros(4096, np.uint8),
         REGISTRY.find("buddy")(),
-        SLICE_HASHES.find(P100.l2.slice_hash)(),
+        policies_of(P100),
     )
     locations = [engine.locations([entry], False)[0] for entry in range(4096)]
     return [(line["bank"] // P100.dram.banks, line["metadata_bank"] // P100.dram.banks) for line in locations]

@@ -5,7 +5,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.replay.engine.scheme import SchemeBase
-from buddysim.replay.l2.slice_hash.base import SliceHashBase
 
 class ReplayEngine:
     def __init__(
@@ -14,7 +13,7 @@ class ReplayEngine:
         allocations: NDArray[np.int64],
         entry_classes: NDArray[np.uint8],
         scheme: SchemeBase,
-        slice_hash: SliceHashBase,
+        policies: dict[str, Any],
         queueing: bool = False,
     ) -> None: ...
     def start_kernel(

@@ -24,7 +24,6 @@ from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, l2_dirty_sectors, memory_init, count_waits_in
 from buddysim.replay.engine.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
 from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
 from buddysim.replay.engine.sm cimport (
     MAX_OTHER_PENDING, MAX_WARPS, HostPrefetcher, PendingLoad, Scheduler, Warp, locate_lines, prefetch_ahead, scheduler_pick,
     scheduler_resume, scheduler_suspend, scheduler_time, warp_access, warp_next,
@@ -91,8 +90,8 @@ cdef class ReplayEngine:
         size class of each entry, which the engine changes, | class after a store << 4 (`set_writer_launches`)
     scheme : SchemeBase
         the scheme, configured for the machine
-    slice_hash : SliceHashBase
-        chooses the L2 slice of a line; of this run alone, as the scheme is
+    policies : dict of str to object
+        an instance of each policy that the machine chooses, by its kind (`Machine.policies`); of this run alone, as the scheme is
     queueing : bool
         counts how long requests wait at each kind of resource
     """
@@ -101,12 +100,12 @@ cdef class ReplayEngine:
     cdef HostPrefetcher prefetcher
     cdef list held              # keeps the blocks of a chunk alive
     cdef SchemeBase scheme
-    cdef SliceHashBase slice_hash
+    cdef dict policies
     cdef object keep
 
-    def __cinit__(self, dict numbers, allocations, entry_classes, SchemeBase scheme, SliceHashBase slice_hash, bint queueing=False):
+    def __cinit__(self, dict numbers, allocations, entry_classes, SchemeBase scheme, dict policies, bint queueing=False):
         cdef int64_t* waits = NULL
-        self.scheme, self.slice_hash = scheme, slice_hash
+        self.scheme, self.policies = scheme, policies
         self.held = []
         run_state_init(&self.state, numbers)
         self.state.m.fill, self.state.m.writeback = scheme.fill, scheme.writeback
@@ -115,7 +114,7 @@ cdef class ReplayEngine:
         self.state.m.on_due = scheme.on_due
         self.state.m.due_ps = NEVER
         self.keep = memory_init(&self.state.arena, &self.state.m, &self.state.l1.cache, numbers, allocations, entry_classes,
-                                slice_hash, scheme.uses_sizes, scheme.uses_targets)
+                                policies["slice hash"], scheme.uses_sizes, scheme.uses_targets)
         if queueing:
             waits = <int64_t*>arena_zeroed(&self.state.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         count_waits_in(&self.state.m, waits)
