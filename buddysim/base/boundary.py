@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.plugin_modules import source_of_module
 from buddysim.base.signals import Stopped, again, raise_lost
 from buddysim.base.terminal import one_line, say
 
@@ -200,11 +201,9 @@ def _traceback_lines(error: BaseException) -> list[str]:
 
 def _plugin_in(trace: TracebackType | None) -> str:
     """Return ``plug-in FILE: `` where the innermost frame of a plug-in is on the way of an error, else nothing."""
-    from buddysim.base import plugins
-
     text = ""
     while trace is not None:
-        source = plugins.source_of_module(str(trace.tb_frame.f_globals.get("__name__")))
+        source = source_of_module(str(trace.tb_frame.f_globals.get("__name__")))
         text = f"plug-in {source}: " if source is not None else text
         trace = trace.tb_next
     return text

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.plugins import source_of
-from buddysim.base.registry import Registry
+from buddysim.base.plugin_modules import source_of
+
+if TYPE_CHECKING:
+    from buddysim.base.registry import Registry
 
 #: The module of each kind that has its `Registry` as ``REGISTRY``.
 HOMES = {

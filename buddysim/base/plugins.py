@@ -21,15 +21,11 @@ from typing import NoReturn
 from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.base.kinds import check_plugin
+from buddysim.base.plugin_modules import PACKAGE, added, installed, loaded, source_of, text_of
 
 GROUP = "buddysim.plugins"
 VARIABLE = "BUDDYSIM_PLUGINS"
-#: Plug-ins that come from files are modules of this package, which exists in no folder.
-PACKAGE = "buddysim_plugins"
-
-_loaded: dict[Path, ModuleType] = {}
-_installed: dict[str, ModuleType] = {}
-_added: dict[str, ModuleType] = {}
 _busy: list[str] = []  # files whose import has begun
 
 
@@ -43,13 +39,13 @@ def modules() -> list[ModuleType]:
         for name in os.environ.get(VARIABLE, "").split(os.pathsep):
             if name:
                 load_plugin(name)
-    return [*_installed.values(), *_loaded.values(), *_added.values()]
+    return [*installed.values(), *loaded.values(), *added.values()]
 
 
 def add(module: ModuleType, text: str) -> None:
     """Register the definitions of a module without a file, which a running program made from this text."""
     module.PLUGIN_TEXT = text  # type: ignore[attr-defined]
-    _added[module.__name__] = module
+    added[module.__name__] = module
 
 
 def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
@@ -61,18 +57,16 @@ def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
         where the file can't be read, compiled or imported, or defines nothing of any known kind
     """
     file = Path(path).resolve()
-    if file not in _loaded:
+    if file not in loaded:
         module = _import_file(file)
-        from buddysim.base.kinds import check_plugin
-
         check_plugin(module)
-        _loaded[file] = module
-    return _loaded[file]
+        loaded[file] = module
+    return loaded[file]
 
 
 def loaded_files() -> list[Path]:
     """Return the files loaded by name, which another process of the same run must load too."""
-    return list(_loaded)
+    return list(loaded)
 
 
 def checksums() -> dict[str, str]:
@@ -84,28 +78,6 @@ def checksums() -> dict[str, str]:
         source_of(module).name: hashlib.sha256(text_of(module) or source_of(module).read_bytes()).hexdigest()
         for module in modules()
     }
-
-
-def source_of(module: ModuleType) -> Path:
-    """Return the source file of a module: of a Cython plug-in the ``.pyx``.
-
-    A module that a program added itself has only a name.
-    """
-    return Path(getattr(module, "PLUGIN_SOURCE", None) or getattr(module, "__file__", None) or module.__name__)
-
-
-def source_of_module(name: str) -> Path | None:
-    """Return the source file of the plug-in whose module has this name; None for other modules."""
-    module = sys.modules.get(name)
-    if module is None or not (name.startswith(f"{PACKAGE}.") or module in _installed.values()):
-        return None
-    return source_of(module)
-
-
-def text_of(module: ModuleType) -> bytes | None:
-    """Return the source text of a module that a program added itself, else None."""
-    text: str | None = getattr(module, "PLUGIN_TEXT", None)
-    return None if text is None else text.encode()
 
 
 def _import_file(file: Path) -> ModuleType:
@@ -151,10 +123,10 @@ def _refuse_import(what: str, error: BaseException) -> NoReturn:
 def _load_installed() -> None:
     """Imports the plug-ins of installed packages, once."""
     for entry in _entries():
-        if entry.name not in _installed:
+        if entry.name not in installed:
             _busy.append(entry.name)
             try:
-                _installed[entry.name] = _import_entry(entry)
+                installed[entry.name] = _import_entry(entry)
             finally:
                 _busy.pop()
 

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.plugin_modules import source_of
 
 T = TypeVar("T")
 
@@ -91,7 +92,7 @@ class Registry(Generic[T]):
     def _add(self, known: dict[str, tuple[int, T]], module: ModuleType) -> None:
         for position, (name, thing) in enumerate(self.adopt(module).items()):
             if name in known:
-                source = plugins.source_of(module)
+                source = source_of(module)
                 raise BuddysimError(f"{source}: {self.kind} {name!r}: there is one of that name already")
             known[name] = (module.ORDER + position if hasattr(module, "ORDER") else LAST, thing)
 

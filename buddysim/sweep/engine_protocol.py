@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.kinds import registry
+from buddysim.base.plugin_modules import PACKAGE, source_of, text_of
 from buddysim.sweep.axis import Axis, Value
 from buddysim.sweep.contents import content_checksum
 
@@ -84,17 +85,17 @@ def plugin_checksums(kinds: Iterable[str]) -> dict[str, str]:
     """
     registries = [registry(kind) for kind in kinds]
     return {
-        plugins.source_of(module).name: _source_checksum(module)
+        source_of(module).name: _source_checksum(module)
         for module in plugins.modules()
         if any(each.adopt(module) for each in registries)
     }
 
 
 def _source_checksum(module: ModuleType) -> str:
-    source, text = plugins.source_of(module), plugins.text_of(module)
+    source, text = source_of(module), text_of(module)
     if text is not None:
         return hashlib.sha256(text).hexdigest()
-    if module.__name__.startswith(f"{plugins.PACKAGE}.") or not module.__package__:
+    if module.__name__.startswith(f"{PACKAGE}.") or not module.__package__:
         return content_checksum(str(source))
     digest = hashlib.sha256()
     for path in sorted(source.parent.rglob("*")):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from buddysim.base import plugins
+from buddysim.base import plugin_modules
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.training import Network, schemes, simulate
@@ -302,7 +302,7 @@ def test_the_screen_says_which_figures_are_not_the_machines_own(capsys):
 def test_codec_time_has_a_column_where_a_scheme_encodes(capsys, monkeypatch):
     assert train("alexnet", "--scheme", "baseline-p") == 0
     assert "codec" not in capsys.readouterr().out
-    monkeypatch.setitem(plugins._loaded, Path(general_scheme.__file__), general_scheme)
+    monkeypatch.setitem(plugin_modules.loaded, Path(general_scheme.__file__), general_scheme)
     assert train("alexnet", "--scheme", "baseline-p,test-epochs", "--epoch", "1") == 0
     table = capsys.readouterr().out.partition("scheme ")[2]
     shown = {line.split()[0]: line.split()[-1] for line in table.splitlines()[:4] if line.split()}

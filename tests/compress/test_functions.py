@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import buddysim
-from buddysim.base import plugins
+from buddysim.base import plugin_modules, plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import algorithms, compress, compressed_bits, decompress, entry_classes, register
 from buddysim.compress.compressors import REGISTRY, entry_algorithms
@@ -24,7 +24,7 @@ ENTRY = np.arange(32, dtype="<u4")
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
     yield
-    plugins._added.clear()
+    plugin_modules.added.clear()
     REGISTRY._plugins_seen = -1
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from buddysim.base import plugins
+from buddysim.base import plugin_modules
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine, fields
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
@@ -36,9 +36,9 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None
     """Register the scheme above as a plug-in's for one test."""
 
     def register(module_name: str) -> None:
-        module = ModuleType(f"{plugins.PACKAGE}.{module_name}")
+        module = ModuleType(f"{plugin_modules.PACKAGE}.{module_name}")
         vars(module).update(Scheme=Scheme)
-        monkeypatch.setitem(plugins._loaded, Path(f"{module_name}.py"), module)
+        monkeypatch.setitem(plugin_modules.loaded, Path(f"{module_name}.py"), module)
 
     yield register
     monkeypatch.undo()

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.plugins import source_of
+from buddysim.base.plugin_modules import source_of
 from buddysim.base.registry import Registry
 from buddysim.training.option import Option
 

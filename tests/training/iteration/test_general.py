@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.base import plugins
+from buddysim.base import plugin_modules
 from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes
 from buddysim.training.driver import simulate_plan
@@ -25,7 +25,7 @@ LETTER = {"forward": "F", "backward": "B", "encode": "E", "decode": "D", "update
 
 @pytest.fixture(autouse=True)
 def plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(plugins._loaded, Path(general_scheme.__file__), general_scheme)
+    monkeypatch.setitem(plugin_modules.loaded, Path(general_scheme.__file__), general_scheme)
 
 
 def outcome(scheme: str, kinds: str = "ccc", gb_per_s: float = 1, **options) -> IterationOutcome:
