@@ -60,7 +60,7 @@ def _synthetic(workload: str, scheme: str) -> dict[str, Any]:
 def _random(seed: int, scheme: str, model: str) -> dict[str, Any]:
     case = random_case(seed, scheme, model)
     with tempfile.TemporaryDirectory() as folder, open_trace(write_case(case, Path(folder, "trace.bin"))) as trace:
-        options = {"queueing": True, "sensitivity": "none"} | case.options
+        options: dict[str, Any] = {"queueing": True, "sensitivity": "none"} | case.options
         return buddysim.simulate(trace, case.make_machine(), scheme, case.make_targets(trace), **options).to_dict()
 
 
