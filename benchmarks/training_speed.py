@@ -8,7 +8,7 @@ from benchmarks.measurement import Measurement, timed
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_outcome
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 BATCH = 32
 MACHINE = "titan-x"
@@ -19,7 +19,7 @@ REQUIRED_S = 1.0
 def measure(folder: Path, quick: bool) -> list[Measurement]:
     """Measure seconds of one core for every scheme; the quick figures are of VGG-116."""
     name = "vgg116" if quick else "vgg416"
-    network, cost = Network.load(name), CostModel.load(MACHINE)
+    network, cost = load_network(name), CostModel.load(MACHINE)
     rows = []
     for scheme in schemes.runnable_schemes():
         seconds = []

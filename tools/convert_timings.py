@@ -18,6 +18,7 @@ from buddysim.base.output import write_text
 from buddysim.training import Layer, Network
 from buddysim.training.cost.split import split
 from buddysim.training.cost.timings import MeasuredPass, timings_text
+from buddysim.training.networks.load import load_network
 
 DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data"
 
@@ -128,7 +129,7 @@ def caffe(folder: Path) -> Iterator[MeasuredPass]:
         for row in csv.DictReader(file):
             times.setdefault(row["net"], {}).setdefault(row["layer"], {})[row["pass"]] = float(row["ms"])
     for table, (zoo, batch) in CAFFE_NETWORKS.items():
-        network = Network.load(zoo)
+        network = load_network(zoo)
         for kind in ("conv", "fc", "relu", "maxpool", "avgpool", "concat"):
             zoo_layers = [layer for layer in network.layers if layer.kind == kind]
             names = [name for name in times[table] if _caffe_kind(name) == kind]

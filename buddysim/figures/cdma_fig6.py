@@ -10,9 +10,9 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
-from buddysim.training import Network
 from buddysim.training.contents import Codec
 from buddysim.training.contents.observed_activations import observed_activations
+from buddysim.training.networks.load import load_network
 
 TITLE = "cDMA, Fig. 6: densities of buddysim's training mapped to the paper's networks by relative depth"
 ORDER = 206
@@ -27,7 +27,7 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
     for trained_fraction in (0.0, 0.05, 0.25, 0.5, 1.0):
         contents = observed_activations(None, trained_fraction * last)
         for label in SHOWN:
-            network = Network.load(NETWORKS[label][0])
+            network = load_network(NETWORKS[label][0])
             maps_ = contents.contents(network, 1, Codec())
             layers = [layer for layer in network.layers if layer.kind in ("relu", "maxpool")]
             rows += [

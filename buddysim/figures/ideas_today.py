@@ -20,7 +20,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting import style
 from buddysim.sweep.study_file import read_study
 from buddysim.training import schemes
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 TITLE = "time in half of the memory that eager needs, relative to eager in enough memory"
 ORDER = 40
@@ -76,7 +76,7 @@ def _rows(source: ResultSource, settings: Mapping[str, Any]) -> Iterator[dict[st
     simulated = source.training.result_of
     eager = simulated("training", {**settings, "scheme": PLAIN, "memory_bytes": _UNLIMITED})
     memory = needed_bytes(eager) // 2
-    recorded = Network.load(settings["network"]).recorded
+    recorded = load_network(settings["network"]).recorded
     for scheme in schemes.runnable_schemes(settings, recorded):
         if scheme != PLAIN and schemes.family(scheme) == "baselines":
             continue

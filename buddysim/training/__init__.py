@@ -1,6 +1,6 @@
 """Networks in training: layer graphs, a network zoo, layer times, memory and timelines.
 
-``from buddysim.training import Network, simulate`` works; each module is imported at the first use of its names.
+``from buddysim.training import load_network, simulate`` works; each module is imported at the first use of its names.
 """
 
 from __future__ import annotations
@@ -12,15 +12,27 @@ if TYPE_CHECKING:
     from buddysim.training.driver import simulate
     from buddysim.training.networks.builder import NetworkBuilder
     from buddysim.training.networks.graph import Conv, Gemm, Layer, Network, Pooling
+    from buddysim.training.networks.load import load_network
     from buddysim.training.result import TrainingResult
 
-__all__ = ["Conv", "Gemm", "Layer", "Network", "NetworkBuilder", "Pooling", "TrainingResult", "simulate"]
+__all__ = [
+    "Conv",
+    "Gemm",
+    "Layer",
+    "Network",
+    "NetworkBuilder",
+    "Pooling",
+    "TrainingResult",
+    "load_network",
+    "simulate",
+]
 
 # Schemes import from this package, and `simulate` imports the schemes: so `simulate` is looked up at its first use.
 _MODULES = {
     **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pooling"), "buddysim.training.networks.graph"),
     "NetworkBuilder": "buddysim.training.networks.builder",
     "TrainingResult": "buddysim.training.result",
+    "load_network": "buddysim.training.networks.load",
     "simulate": "buddysim.training.driver",
 }
 

@@ -22,6 +22,7 @@ from buddysim.training.networks.captured.network import CapturedNetwork
 from buddysim.training.networks.config_options import ConfigOptions
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.search import LARGEST_BATCH
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class TrainingRequest:
         BuddysimError
             options of a model's configuration for another network
         """
-        network = self.network if isinstance(self.network, Network) else Network.load(self.network)
+        network = self.network if isinstance(self.network, Network) else load_network(self.network)
         changed = self.config.changed()
         if not changed:
             return network

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from buddysim.cli import main
-from buddysim.training import Network
 from buddysim.training.networks import zoo
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.toml_reader import parse_network
 
 
@@ -38,7 +38,7 @@ def test_info_shows_layers_bytes_and_flops(capsys: pytest.CaptureFixture[str]) -
     assert (code, err) == (0, "")
     assert "45 layers, 143,667,240 parameters" in out
     assert "22.972" in out
-    assert all(layer.name in out for layer in Network.load("vgg19").layers)
+    assert all(layer.name in out for layer in load_network("vgg19").layers)
     assert all(line == line.rstrip() for line in out.splitlines())
 
 
@@ -60,7 +60,7 @@ def test_info_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = run(capsys, "networks", "show", "resnet18", "--toml")
     assert code == 0
-    assert parse_network(out).layers == Network.load("resnet18").layers
+    assert parse_network(out).layers == load_network("resnet18").layers
     file = tmp_path / "mine.toml"
     file.write_text(out, encoding="utf-8")
     code, out, _ = run(capsys, "networks", "show", str(file))

@@ -12,8 +12,9 @@ import pytest
 from buddysim.base import plugin_modules
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.training import Network, schemes, simulate
+from buddysim.training import schemes, simulate
 from buddysim.training.contents import observe_training
+from buddysim.training.networks.load import load_network
 from tests.training.iteration import general_scheme
 
 SMALL = """
@@ -288,7 +289,7 @@ def test_the_screen_says_what_updates_the_weights(capsys):
     assert train("alexnet", "--scheme", "baseline-p") == 0
     assert ", no optimizer; " in capsys.readouterr().out
     assert train("alexnet", "--scheme", "baseline-p", "--optimizer", "adam") == 0
-    state = 8 * Network.load("alexnet").parameters / 2**30
+    state = 8 * load_network("alexnet").parameters / 2**30
     assert f"ms, state {state:.2f} GiB)" in capsys.readouterr().out
 
 

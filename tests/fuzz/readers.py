@@ -25,6 +25,7 @@ from buddysim.training.cost.calibration import parse_calibration
 from buddysim.training.cost.timings import read_timings
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.plans.plan_file import read_plan
 from buddysim.validation.curve.curve_data import load_curves
 from buddysim.validation.kernel.counter_data import load_measured_kernels
@@ -34,7 +35,7 @@ from tests.fuzz import good_files
 
 @functools.cache
 def _alexnet() -> Network:
-    return Network.load("alexnet")
+    return load_network("alexnet")
 
 
 @functools.cache
@@ -61,7 +62,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "targets": lambda folder: _targets(folder / "x.toml"),
     "study": lambda folder: read_study(folder / "x.toml"),
     "jobs": lambda folder: read_jobs(folder / "x.toml"),
-    "network": lambda folder: Network.load(folder / "x.toml"),
+    "network": lambda folder: load_network(folder / "x.toml"),
     "plan": lambda folder: read_plan(folder / "x.toml", _alexnet(), "plan"),
     "plan-of-blocks": lambda folder: read_plan(folder / "x.toml", _llama(), "plan"),
     "calibration": lambda folder: parse_calibration((folder / "x.toml").read_text(errors="replace"), "x.toml"),

@@ -14,7 +14,7 @@ from buddysim.training.contents import Codec
 from buddysim.training.contents.density_table import TableContents
 from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations, shipped
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> TableContents:
 
 
 def test_maps_that_alexnet_offloads() -> None:
-    network = Network.load("alexnet-caffe")
+    network = load_network("alexnet-caffe")
     maps = {network.layers[index].name: size for index, size in offloaded_maps(network, 2).items()}
     assert maps == {
         "input": 2 * 3 * 227 * 227 * 4,
@@ -42,7 +42,7 @@ def test_maps_that_alexnet_offloads() -> None:
 
 
 def test_ratios_are_averaged_by_size(table: TableContents) -> None:
-    (network_results,) = ratios(Network.load("alexnet-caffe"), 2, table, [Codec()])
+    (network_results,) = ratios(load_network("alexnet-caffe"), 2, table, [Codec()])
     dense, halved = 3 * 227 * 227, 2 * (96 * 55 * 55 + 256 * 27 * 27) + (2 * 384 + 256) * 13 * 13
     pooled = 96 * 27 * 27 + 256 * 13 * 13
     raw = dense + halved + pooled
@@ -83,7 +83,7 @@ def test_performance_lies_between_vdnn_and_the_oracle() -> None:
 
 def test_the_networks_are_in_the_zoo() -> None:
     for name, batch in NETWORKS.values():
-        assert Network.load(name).layers
+        assert load_network(name).layers
         assert batch in (128, 256, 512)
 
 
@@ -92,7 +92,7 @@ def test_the_shipped_measurement_on_the_papers_networks() -> None:
     sparsity, exact, counted, with_repeats, without_repeats = [], [], [], [], []
     flat = ObservedActivations(shipped(), repeated_values=False)
     for name, batch in NETWORKS.values():
-        network = Network.load(name)
+        network = load_network(name)
         network_results = ratios(network, batch, observed_activations(None), [zvc, paper, zlib])
         sparsity.append(1 - network_results[0].density)
         exact.append(network_results[0].average)

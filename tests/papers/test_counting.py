@@ -22,7 +22,7 @@ from buddysim.papers.vdnn.memory_usage import (
     weight_bytes,
 )
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_weights_once_and_the_entire_network(training: SavedResults) -> None:
     result = training.result("alexnet", 128, "vdnn-all-m")
     both = used_bytes(result, "peak", replace(TAKEN, gradients=True))
     assert both - used_bytes(result, "peak") == weight_bytes(result)
-    network = Network.load("alexnet")
+    network = load_network("alexnet")
     convs = [layer for layer in network.layers if layer.kind == "conv"]
     assert weight_bytes(result) == sum(network.layer_parameter_bytes(layer.index) for layer in convs)
     expected = 100 * (1 - used_bytes(result, "peak") / result["memory.baseline_bytes"])
@@ -82,7 +82,7 @@ def test_reported_zeros_are_in_every_map_but_the_images() -> None:
     assert (
         performance_numbers.mean_ratio(performance_numbers.BEHIND_RELU) < 2.4
     )  # feature maps behind pooling layers are denser
-    network = Network.load("vgg16")
+    network = load_network("vgg16")
     contents = performance_numbers.reported_contents(network)
     assert [contents[layer.index].density for layer in network.layers] == [1.0] + [0.38] * (len(network.layers) - 1)
 
@@ -92,5 +92,5 @@ def test_only_networks_with_concatenations_depend_on_their_copies() -> None:
         performance_numbers.performance("titan-xp", "vdnn-all-p", concat=concat) for concat in (False, True)
     )
     for label, (name, _) in NETWORKS.items():
-        joins = any(layer.kind == "concat" for layer in Network.load(name).layers)
+        joins = any(layer.kind == "concat" for layer in load_network(name).layers)
         assert (without[label] > offloaded[label]) == joins, label

@@ -15,9 +15,9 @@ from buddysim.papers.buddy.performance_numbers import performance
 from buddysim.papers.buddy.target_numbers import policy_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import Result
-from buddysim.training import Network
 from buddysim.training.cost import CostModel
 from buddysim.training.fit_check import FitChecks
+from buddysim.training.networks.load import load_network
 from buddysim.training.request import make_options
 from buddysim.training.search import largest_batch
 
@@ -51,7 +51,7 @@ def largest(name: str, ratio: float) -> int:
     """Return the largest minibatch that fits `ratio` times the memory; 0: none."""
     machine = TrainingMachine.load(MACHINE)
     options = make_options(memory_bytes=int(machine.memory_bytes * ratio))
-    checks = FitChecks(Network.load(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
+    checks = FitChecks(load_network(NETWORKS[name]), machine, CostModel.load(machine), "baseline-p", options)
     return largest_batch(checks, _MAX_BATCH)
 
 
@@ -73,7 +73,7 @@ def larger_batch(study: BuddyStudy, name: str) -> tuple[float, int, int, float] 
 def transition(name: str) -> int:
     """Return the minibatch from which on the growing memory exceeds the constant memory."""
     machine = TrainingMachine.load(MACHINE)
-    network = Network.load(NETWORKS[name])
+    network = load_network(NETWORKS[name])
     fixed = 2 * network.parameter_bytes()
     checks = FitChecks(network, machine, CostModel.load(machine), "baseline-p", make_options())
     one, two = (checks.plan(batch).allocator.min_bytes(checks.planned(batch)[1]) for batch in (32, 64))

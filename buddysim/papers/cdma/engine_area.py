@@ -12,7 +12,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.schemes import cdma_engine
 
 PEAK = "pcie3-peak"  # what the engine is made for (Sec. V)
@@ -27,7 +27,7 @@ def batches(training: SavedResults) -> SimulatedValue:
 
 @simulates("cdma-alexnet")
 def first_conv_of_alexnet(training: SavedResults) -> SimulatedValue:
-    network = Network.load(NETWORKS["AlexNet"][0])
+    network = load_network(NETWORKS["AlexNet"][0])
     first = next(layer for layer in network.layers if layer.kind == "conv")
     return SimulatedValue(tuple(float(extent) for extent in first.output_shape))
 

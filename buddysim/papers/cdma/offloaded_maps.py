@@ -13,6 +13,7 @@ from buddysim.training.cost import CostModel
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.schemes import vdnn
 
 #: The compressors that Fig. 11 compares.
@@ -97,4 +98,4 @@ def ratios_by_network(
     codecs = [
         Codec(algorithm, layout, window, masks or algorithm != "zvc") for algorithm in ALGORITHMS for layout in LAYOUTS
     ]
-    return {label: ratios(Network.load(name), batch, source, codecs) for label, (name, batch) in networks.items()}
+    return {label: ratios(load_network(name), batch, source, codecs) for label, (name, batch) in networks.items()}

@@ -29,6 +29,7 @@ from buddysim.training.contents import Codec, MapContents, mean_compressed_fract
 from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_plan
+from buddysim.training.networks.load import load_network
 from buddysim.training.request import make_options
 from buddysim.training.schemes import cdma
 
@@ -65,7 +66,7 @@ def performance(
     cost = CostModel.load(machine, LIBRARY)
     by_network = {}
     for label, (name, batch) in NETWORKS.items():
-        network = Network.load(name)
+        network = load_network(name)
         plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
         stash = plan.stash
         if not concat:
@@ -96,7 +97,7 @@ def mean_ratio(contents: str) -> float:
     """Mean over the networks of the ratio of all offloaded feature maps but the input images, masks not counted."""
     ratios = []
     for name, batch in NETWORKS.values():
-        network = Network.load(name)
+        network = load_network(name)
         maps = {index: size for index, size in offloaded_maps(network, batch).items() if index}
         source = GeneratedContents(REPORTED_DENSITY)
         known = source.contents(network, batch, Codec(masks=False)) if contents == BEHIND_RELU else None

@@ -29,6 +29,7 @@ from buddysim.training.fit_check import allocate_tensors
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.iteration.schedule import schedule
+from buddysim.training.networks.load import load_network
 from buddysim.training.request import make_options
 from buddysim.training.schemes import cswap
 from buddysim.training.schemes._links import link_rate
@@ -101,7 +102,7 @@ def _setting(case: Case, label: str, options: TrainingOptions) -> AdvisorInputs:
 @cache
 def _loaded(case: Case, label: str) -> tuple[Network, TrainingMachine, CostModel]:
     machine = TrainingMachine.load(case.machine)
-    return Network.load(ZOO[case.dataset][label]), machine, CostModel.load(machine)
+    return load_network(ZOO[case.dataset][label]), machine, CostModel.load(machine)
 
 
 @cache
@@ -131,7 +132,7 @@ def accuracy_percent(case: Case, label: str, codec_times: str = SIMULATED) -> fl
 
 def trained(label: str, dataset: str = IMAGENET) -> ActivationsFile:
     """The reduced training that a network's sparsities are from."""
-    training = training_of(Network.load(ZOO[dataset][label]))
+    training = training_of(load_network(ZOO[dataset][label]))
     assert training is not None, label
     return training
 

@@ -13,7 +13,7 @@ from buddysim.papers.cswap.iterations import decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import CASES, LINK, TENSORS
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training import Network
+from buddysim.training.networks.load import load_network
 
 VGG16 = CASES[2], "VGG16"
 _MIB = 2**20
@@ -33,7 +33,7 @@ def tensors(training: SavedResults) -> SimulatedValue:
 
 @simulates("cswap-activations-weights")
 def maps_over_weights(training: SavedResults) -> SimulatedValue:
-    network = Network.load("vgg16")
+    network = load_network("vgg16")
     weights = sum(network.layer_parameter_bytes(layer.index) for layer in network.layers)
     feature_map_bytes = sum(network.output_bytes(owner, 256) for owner in network.buffers)
     every = sum(network.output_bytes(layer.index, 256) for layer in network.layers)

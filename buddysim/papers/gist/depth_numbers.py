@@ -9,11 +9,11 @@ from buddysim.papers.gist.paper_networks import LIBRARY, OFFERED, setting
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training import Network
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import schedule
+from buddysim.training.networks.load import load_network
 from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
 
@@ -38,7 +38,7 @@ def largest(depth: int, scheme: str) -> LargestBatch:
     bytes of a sample; 1 MiB is reserved for payloads rounded up to bytes.
     """
     machine, cost = setting()
-    network, options = Network.load(f"resnet{depth}"), make_options(conv_library=LIBRARY)
+    network, options = load_network(f"resnet{depth}"), make_options(conv_library=LIBRARY)
 
     def planned(batch: int) -> tuple[Plan, Program]:
         plan = gist.plan(network, batch, machine, cost, scheme, options)

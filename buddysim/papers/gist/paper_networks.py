@@ -24,6 +24,7 @@ from buddysim.training import Network, schemes
 from buddysim.training.contents import MapContents
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_plan
+from buddysim.training.networks.load import load_network
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
@@ -57,7 +58,7 @@ def lossy(label: str) -> str:
 @cache
 def network(label: str) -> Network:
     """The network of that name."""
-    return Network.load(NETWORKS[label])
+    return load_network(NETWORKS[label])
 
 
 @cache

@@ -8,7 +8,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training import Network
+from buddysim.training.networks.load import load_network
 
 
 @simulates("titan-x-flops", "titan-x-bandwidth", "titan-x-memory", "host-memory")
@@ -42,7 +42,7 @@ def page_migration(training: SavedResults) -> SimulatedValue:
 
 @simulates("vgg-convs")
 def vgg_convs(training: SavedResults) -> SimulatedValue:
-    networks = [Network.load(name) for name in ("vgg19", *(name for _, name, _ in DEEP))]
+    networks = [load_network(name) for name in ("vgg19", *(name for _, name, _ in DEEP))]
     return SimulatedValue(tuple(float(sum(layer.kind == "conv" for layer in network.layers)) for network in networks))
 
 
@@ -50,7 +50,7 @@ def vgg_convs(training: SavedResults) -> SimulatedValue:
 def vgg_added(training: SavedResults) -> SimulatedValue:
     def groups(name: str) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for layer in Network.load(name).layers:
+        for layer in load_network(name).layers:
             if layer.kind == "conv":
                 group = layer.name.partition("_")[0]
                 counts[group] = counts.get(group, 0) + 1

@@ -25,6 +25,7 @@ from buddysim.training.networks import zoo
 from buddysim.training.networks.config_options import ConfigOptions
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.request import DEFAULTS, TrainingRequest, no_machine, request_options
 from buddysim.training.result import TrainingResult, network_checksum
 from buddysim.training.schemes._codec_times import missing_codecs_text
@@ -201,7 +202,7 @@ def _stamp(path: str) -> object:
 
 @lru_cache(64)
 def _network(name: str, stamp: object, plugin_count: int) -> Network:
-    return Network.load(name)
+    return load_network(name)
 
 
 @lru_cache(1024)

@@ -37,6 +37,7 @@ from buddysim.formats.activations import (
 from buddysim.training.contents.maps import depths, roles
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Layer, Network, Shape
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.reduced import reduced
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ def network_of(reduction: Reduction | None, shape: Shape, classes: int) -> Netwo
     classes : outputs of the network
     """
     if reduction is not None:
-        return reduced(Network.load(reduction.network), reduction.width, reduction.size, classes)
+        return reduced(load_network(reduction.network), reduction.width, reduction.size, classes)
     net = NetworkBuilder("small", shape)
     conv = pool = 0
     for feature in FEATURES:

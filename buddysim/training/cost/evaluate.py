@@ -30,7 +30,7 @@ from buddysim.training.cost.split import fold
 from buddysim.training.cost.timings import MeasuredPass
 from buddysim.training.cost.traffic import unweighted_bytes
 from buddysim.training.cost.work import PASSES, Pass
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 FOLDS = 5
 RESAMPLES = 2000
@@ -228,7 +228,7 @@ def independent_networks() -> Iterator[IndependentTiming]:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             key = (row["machine"], row["library"])
             model = models.setdefault(key, CostModel.load(*key))
-            network, batch = Network.load(row["network"]), int(row["batch"])
+            network, batch = load_network(row["network"]), int(row["batch"])
             forward, data, filters = (network_ms(model, network, batch, pass_) for pass_ in PASSES)
             measured = (float(row["forward_ms"]), float(row["backward_ms"]))
             yield IndependentTiming(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
@@ -266,7 +266,7 @@ def outside_iterations() -> Iterator[MeasuredIteration]:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
             last = row["layout"] == "last"
             model = CostModel.load(row["machine"], precision=row["precision"], channels_last=last)
-            network, batch = Network.load(row["network"]), int(row["batch"])
+            network, batch = load_network(row["network"]), int(row["batch"])
             modelled = sum(network_ms(model, network, batch, pass_, image_gradient=False) for pass_ in PASSES)
             names = (row["machine"], row["precision"], row["network"])
             origin = "" if model.described is None else model.operators.origin(row["precision"])

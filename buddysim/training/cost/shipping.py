@@ -20,6 +20,7 @@ from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.timings import MeasuredPass, read_timings
 from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, ConvWork, Pass
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 DATA_FOLDER = Path(buddysim.training.cost.__file__).parent / "data"
 
@@ -61,7 +62,7 @@ class MeasuredNetworkPass:
 
     def modelled_ms(self, model: CostModel, conv: str = "fastest") -> float:
         """Return the modelled time of the pass, in milliseconds."""
-        network = Network.load(self.network)
+        network = load_network(self.network)
         return network_ms(model, network, self.batch, self.pass_, conv=conv, image_gradient=self.image_gradient)
 
 
@@ -174,7 +175,7 @@ def _slower(model: CostModel, measured: Sequence[MeasuredNetworkPass]) -> float:
     """Median ratio of measured CONV time to that of the direct method, over whole networks; at least 1."""
     ratios = []
     for total in measured:
-        network = Network.load(total.network)
+        network = load_network(total.network)
         rest = network_ms(model, network, total.batch, total.pass_, conv=None)
         direct = network_ms(model, network, total.batch, total.pass_, rest=False, conv="implicit_precomp_gemm")
         ratios.append((total.ms - rest) / direct)

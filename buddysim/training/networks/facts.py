@@ -8,6 +8,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.network_bytes import baseline_network_bytes
 from buddysim.training.networks.recorded.facts import recorded_facts
 from buddysim.training.networks.torch_saves import saved_bytes
@@ -38,7 +39,7 @@ def summary(network: Network | str) -> dict[str, Any]:
     """A row of `networks list --json`; of a name whose network can't be made, the description says so."""
     if isinstance(network, str):
         try:
-            return summary(Network.load(network))
+            return summary(load_network(network))
         except BuddysimError:
             return {"name": network, "description": "contradicts itself", "parameters": None, **_UNKNOWN}
     if isinstance(network, ConfigNetwork):

@@ -7,7 +7,6 @@ and the addition that follows it count as two FLOPs; padding is counted, biases 
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -170,13 +169,6 @@ class Network:
         self.source = source
         self.description = description
         _check_order(self.layers)
-
-    @staticmethod
-    def load(network: str | os.PathLike[str]) -> Network:
-        """A network by its name, or from a file (`networks.load.load_network`)."""
-        from buddysim.training.networks.load import load_network
-
-        return load_network(network)
 
     def at(self, batch: int, optimizer: str = "none") -> Network:
         """Return the network for a batch and an optimizer: itself, where its layers are those of one sample."""

@@ -31,7 +31,7 @@ from buddysim.training.autograd.records import AllocationEvent, FreeEvent  # noq
 from buddysim.training.autograd.tape import Tape  # noqa: E402
 from buddysim.training.networks.captured.other_batch import OtherBatch  # noqa: E402
 from buddysim.training.networks.captured.tape import tape_of_graph  # noqa: E402
-from buddysim.training.networks.graph import Network  # noqa: E402
+from buddysim.training.networks.load import load_network  # noqa: E402
 from tests.capture.torch.tracker import Tracker, rounded  # noqa: E402
 
 FOLDER = Path(__file__).parent
@@ -136,7 +136,7 @@ def test_a_script_takes_the_memory_that_a_tracker_counts(name: str, tmp_path: Pa
     assert [[list(one.shape), one.dtype] for one in saved] == tracked_step["saved"]
     at_twice = rounded_peak(tape_of_graph(graph, OtherBatch(batch, 2 * batch), foreach=False))
     assert at_twice == pytest.approx(twice[graph.iteration]["peak"], rel=0.05)
-    network = Network.load(tmp_path / f"{name}-{batch}.graph.json")
+    network = load_network(tmp_path / f"{name}-{batch}.graph.json")
     result = simulate(network, batch, "rtx-4090", "eager")
     assert result.counters["fits"]
     assert result.counters["memory.peak_bytes"] == tape_of_graph(graph, OtherBatch(batch, batch)).peak_bytes()

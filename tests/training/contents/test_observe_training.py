@@ -21,7 +21,7 @@ from buddysim.training.contents.observe_training import (
     observe_training,
     read_fashion_mnist,
 )
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 
 def write_images(folder: Path, part: str, count: int, seed: int) -> None:
@@ -83,7 +83,7 @@ def test_observation_of_a_reduced_zoo_network(data: Path, tmp_path: Path) -> Non
         activations = load_activations(tmp_path / "a")
         assert not activations.stored_values
         assert [m.name for m in activations.feature_maps[1:]] == [
-            layer.name for layer in Network.load("resnet20").layers if layer.kind in ("relu", "avgpool")
+            layer.name for layer in load_network("resnet20").layers if layer.kind in ("relu", "avgpool")
         ]
         assert activations.feature_maps[1].shape == (8, 8, 8)
         last.append(activations.points[-1])

@@ -22,6 +22,7 @@ from buddysim.training.contents import Codec
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.zoo import names
 
 MAPS = (
@@ -55,7 +56,7 @@ def by_name(network: Network, contents: dict) -> dict:
 
 
 def test_means_over_training_weighted_by_iterations(file: Path) -> None:
-    network = Network.load("alexnet")
+    network = load_network("alexnet")
     source = observed_activations(str(file))
     contents = by_name(network, source.contents(network, 4, Codec()))
     assert contents["relu1"].density == 0.5
@@ -77,7 +78,7 @@ def test_interrupted_file_is_described_and_trailing_data_is_an_error(file: Path)
 
 
 def test_epoch_selects_the_nearest_point(file: Path) -> None:
-    network = Network.load("alexnet")
+    network = load_network("alexnet")
     source = observed_activations(str(file), epoch=0.9)
     assert by_name(network, source.contents(network, 4, Codec()))["relu5"].density == 0.25
     assert source.description.endswith("iteration 10, epoch 1")
@@ -87,7 +88,7 @@ def test_epoch_selects_the_nearest_point(file: Path) -> None:
 
 
 def test_sizes_of_the_file_and_of_its_maps(file: Path) -> None:
-    network = Network.load("alexnet")
+    network = load_network("alexnet")
     rle = by_name(network, observed_activations(str(file), epoch=0).contents(network, 4, Codec("rle")))
     assert rle["relu1"].compressed_fraction == pytest.approx(16384 / 32768)
     # Over the training, 16384 bits at iteration 0 and 8192 at 10 and at 30, of a density that stays.
@@ -110,7 +111,7 @@ def test_repeated_values_false_replaces_values_by_noise(tmp_path: Path) -> None:
     with ActivationsWriter(path, {}, MAPS) as writer:
         writer.add_point(TrainingPoint(0, 0.0, 4, (statistics(1, 512),)))
         writer.add_values(0, 1, flat)
-    network = Network.load("alexnet")
+    network = load_network("alexnet")
     fractions = [
         by_name(
             network,
@@ -124,7 +125,7 @@ def test_repeated_values_false_replaces_values_by_noise(tmp_path: Path) -> None:
 
 
 def test_file_without_sizes_or_values_has_zvc_contents_alone(tmp_path: Path) -> None:
-    network = Network.load("alexnet")
+    network = load_network("alexnet")
     path = tmp_path / "densities.maps"
     with ActivationsWriter(path, {}, MAPS) as writer:
         writer.add_point(TrainingPoint(0, 0.0, 4, (statistics(1, 512),)))
@@ -155,7 +156,7 @@ def test_file_without_points_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", names(recorded=False))
 def test_laws_of_contents_on_every_network(name: str) -> None:
-    network = Network.load(name)
+    network = load_network(name)
     contents = observed_activations(None).contents(network, 1, Codec())
     assert len(contents) == len(network.layers)
     for layer in network.layers:

@@ -28,6 +28,7 @@ from buddysim.training.contents.one_to_one import OneToOneContents, mismatch
 from buddysim.training.contents.reduced_trainings import TRAININGS, path_of, training_of
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 
 def branches() -> Network:
@@ -110,7 +111,7 @@ def test_density_table_overrides_the_reduced_training(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for networks in ZOO.values() for name in networks.values()])
 def test_every_network_of_the_paper_was_trained(name: str) -> None:
-    network = Network.load(name)
+    network = load_network(name)
     source = make_mapped_source(network, {})
     assert isinstance(source, OneToOneContents)
     measured = [Codec(), Codec("csr"), Codec("rle"), *([Codec("lz4", window=65536)] if lz4.available() else [])]
@@ -143,8 +144,8 @@ def test_shipped_trainings_describe_their_origin(training: Any) -> None:
 
 
 def test_epoch_and_activations_file_are_used(tmp_path: Path) -> None:
-    network = Network.load("vgg16")
-    assert training_of(network) is training_of(Network.load("vgg16-cifar10"))
+    network = load_network("vgg16")
+    assert training_of(network) is training_of(load_network("vgg16-cifar10"))
     first, last = (make_mapped_source(network, {"epoch": epoch}).contents(network, 1, Codec()) for epoch in (0, 100))
     assert any(first[index].density != last[index].density for index in first)
     own = simulate("vgg16", 8, machine="v100", scheme="cswap", activations=str(path_of(TRAININGS[1])))

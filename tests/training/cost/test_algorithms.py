@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.training import Conv, Network
+from buddysim.training import Conv
 from buddysim.training.cost.algorithms import ALGORITHMS, available, fft_tiles, padded_power_of_two
 from buddysim.training.cost.work import PASSES, ConvWork
+from buddysim.training.networks.load import load_network
 
 LENET_1 = ConvWork(Conv(1, 20, 28, 28, 24, 24, 5, 5, 1, 1, 0, 0), 1)
 LENET_2 = ConvWork(Conv(20, 50, 12, 12, 8, 8, 5, 5, 1, 1, 0, 0), 1)
@@ -96,7 +97,7 @@ def test_unusual_shapes_have_gemm_algorithms_alone() -> None:
 @pytest.mark.parametrize("version", [2, 4, 7])
 @pytest.mark.parametrize("network", ["vgg19", "googlenet", "mobilenet"])
 def test_memory_optimal_algorithm_is_always_available(network: str, version: int) -> None:
-    for layer in Network.load(network).layers:
+    for layer in load_network(network).layers:
         if layer.conv is not None:
             for pass_ in PASSES:
                 algorithms = {one.name: one for one in available(ConvWork(layer.conv, 3), pass_, version)}

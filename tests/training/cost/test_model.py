@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import TrainingMachine
-from buddysim.training import Conv, Layer, Network, simulate
+from buddysim.training import Conv, Layer, simulate
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.calibration import GROUPS, VERSIONS, Calibration, common, shipped
 from buddysim.training.cost.curve import PassTimeModel, PeakRates
 from buddysim.training.cost.work import ConvWork, MatmulWork
+from buddysim.training.networks.load import load_network
 
 MODELS = {
     (machine, library): CostModel.load(machine, library)
@@ -115,7 +116,7 @@ def test_classes(conv: Conv, expected: str) -> None:
 
 
 def layer(network: str, name: str) -> Layer:
-    return next(one for one in Network.load(network).layers if one.name == name)
+    return next(one for one in load_network(network).layers if one.name == name)
 
 
 def test_layers_bound_by_memory_by_hand() -> None:
@@ -139,7 +140,7 @@ def test_layers_with_products() -> None:
     parts = [model.time_ps(fc, 128, pass_) for pass_ in ("backward_data", "backward_filter")]
     assert model.time_ps(fc, 128, "backward") == sum(parts)
     assert model.dram_bytes(fc, 128, "forward") == 4 * (128 * 9216 + 9216 * 4096 + 128 * 4096)
-    lstm = next(one for one in Network.load("big-lstm").layers if one.kind == "lstm")
+    lstm = next(one for one in load_network("big-lstm").layers if one.kind == "lstm")
     steps = lstm.gemms[1].count
     assert steps > 1
     assert model.time_ps(lstm, 8, "forward") > model.product_ps(
@@ -151,7 +152,7 @@ def test_layers_with_products() -> None:
 @pytest.mark.parametrize("network", ["alexnet", "resnet50", "big-lstm", "mobilenet", "googlenet"])
 def test_every_layer_has_a_time(network: str) -> None:
     model = MODELS["h100-sxm", "generic"]
-    for one in Network.load(network).layers:
+    for one in load_network(network).layers:
         if one.conv is None:
             for pass_ in ("forward", "backward"):
                 moved, spent = model.dram_bytes(one, 4, pass_), model.time_ps(one, 4, pass_)
@@ -260,7 +261,7 @@ def test_memory_optimal_costs_what_the_vdnn_paper_says_in_kind() -> None:
     """vDNN, section V-C: with memory-optimal algorithms 55 to 65 % are lost, part of it to transfers."""
     model = MODELS["titan-x", "cudnn4"]
     fastest = slowest = 0
-    for one in Network.load("vgg19").layers:
+    for one in load_network("vgg19").layers:
         if one.conv is not None:
             for pass_ in PASSES:
                 algorithms = model.conv_algorithms(one, 128, pass_)

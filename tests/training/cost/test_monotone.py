@@ -14,6 +14,7 @@ from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.work import ConvWork, MatmulWork, Pass
 from buddysim.training.networks import zoo
 from buddysim.training.networks.builder import NetworkBuilder
+from buddysim.training.networks.load import load_network
 
 LIMIT = 1.1
 """A smaller step may take this much longer: tiles that fit worse."""
@@ -103,7 +104,7 @@ def test_smaller_conv_at_class_edges_never_takes_longer(channels: int, window: i
 
 
 def test_smaller_conv_of_the_zoo_never_takes_longer() -> None:
-    networks = [Network.load(name) for name in zoo.names(recorded=False)]
+    networks = [load_network(name) for name in zoo.names(recorded=False)]
     convs = dict.fromkeys(layer.conv for network in networks for layer in network.layers if layer.conv is not None)
     assert len(convs) > 100
     for conv in convs:

@@ -6,10 +6,11 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import TrainingMachine
-from buddysim.training import Network, simulate
+from buddysim.training import simulate
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.precision import PRECISIONS
 from buddysim.training.cost.work import MatmulWork
+from buddysim.training.networks.load import load_network
 
 LARGE = MatmulWork(1 << 17, 1 << 14, 1 << 14)
 
@@ -22,7 +23,7 @@ def test_large_products_run_near_the_rate_of_tensor_cores(precision: str, tflops
 
 
 def test_layers_bound_by_memory_move_half_the_bytes_in_half_precision() -> None:
-    relu = next(layer for layer in Network.load("vgg16").layers if layer.kind == "relu")
+    relu = next(layer for layer in load_network("vgg16").layers if layer.kind == "relu")
     tf32, half = (CostModel.load("a100-40", precision=name) for name in ("tf32", "fp16"))
     assert half.dram_bytes(relu, 64, "forward") * 2 == tf32.dram_bytes(relu, 64, "forward")
     assert half.time_ps(relu, 64, "forward") == pytest.approx(tf32.time_ps(relu, 64, "forward") / 2, rel=0.01)
@@ -32,7 +33,7 @@ def test_no_pass_is_slower_on_tensor_cores() -> None:
     """Without copies between layouts: those of the widest feature maps take longer than they save."""
     precisions = ("fp32", "tf32", "fp16")
     single, tf32, half = (CostModel.load("a100-40", precision=name, channels_last=True) for name in precisions)
-    for layer in Network.load("resnet50").layers:
+    for layer in load_network("resnet50").layers:
         if layer.conv is not None:
             for pass_ in PASSES:
                 spent = [model.conv_algorithms(layer, 64, pass_)[0].time_ps for model in (single, tf32, half)]

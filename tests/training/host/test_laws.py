@@ -20,7 +20,7 @@ from buddysim.training.iteration.build import build
 from buddysim.training.iteration.memory_usage import FailedRequest
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import schedule
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import OutOfMemory
 from buddysim.training.request import make_options
@@ -104,7 +104,7 @@ def test_weights_on_the_gpu_are_those_of_blocks_in_flight(ahead: int):
 @pytest.mark.parametrize("scheme", ["offload-optimizer", "offload-optimizer-delayed", "offload-weights"])
 @pytest.mark.parametrize("name", ["alexnet", "resnet50"])
 def test_described_networks_move_every_weight(name: str, scheme: str):
-    network = Network.load(name)
+    network = load_network(name)
     machine = TrainingMachine.load("a100-80")
     times = CostModel.load(machine, None, None, "fp32")
     options = make_options(optimizer="adam")
@@ -130,7 +130,7 @@ def test_described_networks_move_every_weight(name: str, scheme: str):
 @pytest.mark.parametrize("ahead", [0, 1, 3])
 def test_described_networks_fetch_weights_ahead(ahead: int, rate: int):
     """The forward pass on the clock: a layer's copy begins with the pass of the layer `ahead` before it."""
-    network, machine = Network.load("alexnet"), TrainingMachine.load("a100-80")
+    network, machine = load_network("alexnet"), TrainingMachine.load("a100-80")
     times = CostModel.load(machine, None, None, "fp32")
     options = make_options(optimizer="adam", weights_ahead=ahead)
     plan = schemes.REGISTRY.find("offload-weights").plan(network, 64, machine, times, "offload-weights", options)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training import Network
 from buddysim.training.networks import zoo
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.toml_reader import parse_network
 from buddysim.training.networks.toml_writer import to_toml
 
@@ -55,7 +55,7 @@ DEEPEST = 400  # layers of the zoo's networks that the round trip covers; the de
 
 @pytest.mark.parametrize("name", [name for name in zoo.names(recorded=False) if len(zoo.load(name).layers) <= DEEPEST])
 def test_every_network_survives_a_file(name: str) -> None:
-    network = Network.load(name)
+    network = load_network(name)
     read = parse_network(to_toml(network))
     assert read.layers == network.layers
     assert (read.name, read.source, read.description) == (network.name, network.source, network.description)
@@ -64,7 +64,7 @@ def test_every_network_survives_a_file(name: str) -> None:
 def test_a_file_is_loaded_by_its_path(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(RESIDUAL.replace('name = "residual"\n', "", 1), encoding="utf-8")
-    network = Network.load(file)
+    network = load_network(file)
     assert network.name == "mine"
     assert network.layers[4].inputs == (2, 3)
     assert network.refcount(2) == 2
@@ -109,7 +109,7 @@ def test_wrong_network_file_is_an_error(tmp_path: Path, was: str, becomes: str, 
     file = tmp_path / "mine.toml"
     file.write_text(RESIDUAL.replace(was, becomes), encoding="utf-8")
     with pytest.raises(BuddysimError, match=problem) as refused:
-        Network.load(file)
+        load_network(file)
     assert "\n" not in str(refused.value)
     assert str(refused.value).startswith(f"{file}: ")
 
@@ -119,9 +119,9 @@ def test_other_files_are_an_error(tmp_path: Path) -> None:
         file = tmp_path / "mine.toml"
         file.write_bytes(content)
         with pytest.raises(BuddysimError, match=problem):
-            Network.load(file)
+            load_network(file)
     with pytest.raises(BuddysimError, match="can't read the network file"):
-        Network.load(tmp_path / "absent.toml")
+        load_network(tmp_path / "absent.toml")
     with pytest.raises(BuddysimError, match="expected a layer after the input, found none"):
         parse_network("input = [1]")
 

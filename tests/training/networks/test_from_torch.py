@@ -9,7 +9,8 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
-from buddysim.training import Layer, Network
+from buddysim.training import Layer
+from buddysim.training.networks.load import load_network
 
 torch = pytest.importorskip("torch")
 
@@ -92,14 +93,14 @@ def description(layer: Layer) -> tuple[object, ...]:
 def test_vgg_is_the_zoos(name: str, convs: tuple[int, ...]) -> None:
     with torch.device("meta"):
         network = network_from_torch(Vgg(convs), (3, 224, 224))
-    assert list(map(description, network.layers)) == list(map(description, Network.load(name).layers))
+    assert list(map(description, network.layers)) == list(map(description, load_network(name).layers))
 
 
 def test_resnet_is_the_zoos() -> None:
     with torch.device("meta"):
         module = ResNet50()
     network = network_from_torch(module, (3, 224, 224))
-    assert list(map(description, network.layers)) == list(map(description, Network.load("resnet50").layers))
+    assert list(map(description, network.layers)) == list(map(description, load_network("resnet50").layers))
     assert network.parameters == sum(parameter.numel() for parameter in module.parameters())
 
 
@@ -199,7 +200,7 @@ def test_vision_transformer_is_the_zoos() -> None:
     """Networks agree from the positions on; before them the zoo has one layer where the module has three."""
     with torch.device("meta"):
         network = network_from_torch(VisionTransformer(768, 12, 12), (3, 224, 224))
-    zoo = Network.load("vit-b16")
+    zoo = load_network("vit-b16")
     attention = ("attention", "copy", "part", "matmul")  # a fused kernel here, written out there
     compared_kinds = ("layernorm", "gelu", "add", "take")
     module_layers, zoo_layers = (
@@ -306,7 +307,7 @@ def test_written_as_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         == 0
     )
     assert "tiny, 2 layers, 39 parameters" in capsys.readouterr().out
-    assert Network.load(target).layers[1].output_shape == (3,)
+    assert load_network(target).layers[1].output_shape == (3,)
     for named, problem in (
         (f"{source}:norm", "can't be a network file"),
         (f"{source}:mak", r"isn't there (nearest: make)"),

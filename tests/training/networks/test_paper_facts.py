@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buddysim.training import Layer, Network
+from buddysim.training.networks.load import load_network
 
 MIB, GIB = 2**20, 2**30
 
@@ -17,7 +18,7 @@ def conv_inputs(network: Network) -> list[Layer]:
 
 def test_cswap_swaps_eight_relu_and_four_pool_outputs_of_vgg16() -> None:
     """Tensors have 1568 MB to 49 MB at batch 128 (MB are MiB in the paper)."""
-    network = Network.load("vgg16")
+    network = load_network("vgg16")
     swapped = conv_inputs(network)
     assert [layer.kind for layer in swapped].count("relu") == 8
     assert [layer.kind for layer in swapped].count("maxpool") == 4
@@ -27,7 +28,7 @@ def test_cswap_swaps_eight_relu_and_four_pool_outputs_of_vgg16() -> None:
 
 def test_gist_fractions_of_stashed_feature_maps_of_vgg16() -> None:
     """Of the stashed bytes, 40 % are ReLU outputs that pooling reads, and 49 % are ReLU outputs that CONV reads."""
-    network = Network.load("vgg16")
+    network = load_network("vgg16")
     stashed, to_pool, to_conv = 0, 0, 0
     for owner in network.buffers[1:]:
         readers = [network.layers[reader].kind for reader in network.buffer_readers(owner)]
@@ -42,7 +43,7 @@ def test_gist_fractions_of_stashed_feature_maps_of_vgg16() -> None:
 
 def test_vdnn_offloads_up_to_16_gb_of_vgg16() -> None:
     """The sizes of all X of VGG-16's feature layers at batch 256 agree (GB are GiB in the paper)."""
-    network = Network.load("vgg19")
+    network = load_network("vgg19")
     feature_maps = {
         network.buffer_of(producer) for layer in network.layers if layer.part == "features" for producer in layer.inputs
     }
@@ -50,7 +51,7 @@ def test_vdnn_offloads_up_to_16_gb_of_vgg16() -> None:
 
 
 def test_cdmas_alexnet_starts_with_96_maps_of_55x55() -> None:
-    layers = Network.load("alexnet-caffe").layers
+    layers = load_network("alexnet-caffe").layers
     assert layers[1].output_shape == (96, 55, 55)
     assert [layer.output_shape for layer in layers if layer.kind == "conv"] == [
         *((96, 55, 55), (256, 27, 27), (384, 13, 13), (384, 13, 13), (256, 13, 13))

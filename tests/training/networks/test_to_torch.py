@@ -8,7 +8,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.training.contents.reduced_trainings import TRAININGS
 from buddysim.training.networks.builder import NetworkBuilder
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.reduced import reduced
 
 torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
@@ -19,7 +19,7 @@ def test_every_layer_has_the_shape_that_is_stated(training) -> None:
     from buddysim.training.networks.to_torch import NetworkModule
 
     one = training.reduction
-    network = reduced(Network.load(one.network), one.width, one.size, 10)
+    network = reduced(load_network(one.network), one.width, one.size, 10)
     shapes = {}
     with torch.device("meta"):
         scores = NetworkModule(network)(
@@ -32,7 +32,7 @@ def test_every_layer_has_the_shape_that_is_stated(training) -> None:
 
 
 def test_a_reduced_network_has_the_same_layers() -> None:
-    whole = Network.load("mobilenet")
+    whole = load_network("mobilenet")
     small = reduced(whole, 0.25, 64, 10)
     assert [(a.name, a.kind, a.inputs) for a in small.layers] == [(a.name, a.kind, a.inputs) for a in whole.layers]
     assert [layer.output_shape for layer in small.layers if layer.name in ("conv1", "conv14/pw", "fc")] == [

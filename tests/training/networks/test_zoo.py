@@ -7,8 +7,8 @@ import re
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training import Network
 from buddysim.training.networks import zoo
+from buddysim.training.networks.load import load_network
 
 # Published counts, weights and biases; batch normalisation's learned scales and shifts count, its averages don't.
 EXACT = {
@@ -94,19 +94,19 @@ CONV_LAYERS = {
 
 @pytest.mark.parametrize("name", EXACT)
 def test_parameters_are_those_published(name: str) -> None:
-    assert Network.load(name).parameters == EXACT[name]
+    assert load_network(name).parameters == EXACT[name]
 
 
 @pytest.mark.parametrize("name", ROUNDED)
 def test_parameters_round_to_those_published(name: str) -> None:
     published, rounding = ROUNDED[name]
-    assert abs(Network.load(name).parameters - published) <= rounding
+    assert abs(load_network(name).parameters - published) <= rounding
 
 
 @pytest.mark.parametrize("name", MULTIPLY_ADDS)
 def test_multiply_adds_round_to_those_published(name: str) -> None:
     published, rounding = MULTIPLY_ADDS[name]
-    layers = Network.load(name).layers
+    layers = load_network(name).layers
     work = sum(layer.conv.multiply_adds for layer in layers if layer.conv)
     work += sum(gemm.multiply_adds for layer in layers for gemm in layer.gemms)
     assert abs(work - published) <= rounding
@@ -114,20 +114,20 @@ def test_multiply_adds_round_to_those_published(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONV_LAYERS)
 def test_conv_layers(name: str) -> None:
-    assert sum(layer.kind == "conv" for layer in Network.load(name).layers) == CONV_LAYERS[name]
+    assert sum(layer.kind == "conv" for layer in load_network(name).layers) == CONV_LAYERS[name]
 
 
 def test_bottleneck_depths_of_gist() -> None:
     """The depth 3m+2 counts layers with weights, without shortcuts."""
     for depth in (509, 851):
-        layers = Network.load(f"resnet{depth}").layers
+        layers = load_network(f"resnet{depth}").layers
         weighted = [layer for layer in layers if layer.kind in ("conv", "fc") and "proj" not in layer.name]
         assert len(weighted) == depth
 
 
 @pytest.mark.parametrize("name", zoo.names(recorded=False))
 def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
-    network = Network.load(name)
+    network = load_network(name)
     assert network.name == name
     assert network.source
     assert network.description
@@ -154,7 +154,7 @@ def test_every_network_keeps_the_rules_of_a_graph(name: str) -> None:
 @pytest.mark.parametrize("name", zoo.names(recorded=False))
 def test_no_feature_map_is_overwritten_before_its_last_read(name: str) -> None:
     """An in-place layer's input has no other reader, and no backward step reads its old value."""
-    network = Network.load(name)
+    network = load_network(name)
     for layer in network.layers:
         if not layer.in_place or layer.kind == "reshape":
             continue
@@ -168,18 +168,18 @@ def test_no_feature_map_is_overwritten_before_its_last_read(name: str) -> None:
 
 def test_relu_after_conv_or_its_normalisation_runs_in_place() -> None:
     for name in ("vgg19", "googlenet", "resnet50", "squeezenet", "bn-inception", "inception-v3", "mobilenet", "nin"):
-        layers = Network.load(name).layers
+        layers = load_network(name).layers
         assert all(layer.in_place for layer in layers if layer.kind == "relu")
 
 
 def test_fork_and_join_counts() -> None:
     """GoogLeNet's modules fork in four and concatenate; a residual block forks in two."""
-    googlenet = Network.load("googlenet")
+    googlenet = load_network("googlenet")
     by_name = {layer.name: layer for layer in googlenet.layers}
     assert googlenet.refcount(by_name["pool2/3x3_s2"].index) == 4
     assert len(by_name["inception_3a/output"].inputs) == 4
     assert by_name["inception_3a/output"].output_shape == (256, 28, 28)
-    resnet = Network.load("resnet50")
+    resnet = load_network("resnet50")
     by_name = {layer.name: layer for layer in resnet.layers}
     assert resnet.refcount(by_name["conv2_1/relu"].index) == 2
     assert resnet.buffer_of(by_name["conv2_1/relu"].index) == by_name["conv2_1/add"].index
@@ -214,7 +214,7 @@ def test_intermediate_shapes() -> None:
         ("big-lstm", "lstm2"): (20, 1024),
     }
     for (name, layer), shape in shapes.items():
-        assert {one.name: one for one in Network.load(name).layers}[layer].output_shape == shape
+        assert {one.name: one for one in load_network(name).layers}[layer].output_shape == shape
 
 
 def test_classifier_is_what_closes_the_network() -> None:
@@ -228,14 +228,14 @@ def test_classifier_is_what_closes_the_network() -> None:
         "gpt2": "scores",
     }
     for name, start in starts.items():
-        layers = Network.load(name).layers
+        layers = load_network(name).layers
         assert next(layer.name for layer in layers if layer.part == "classifier") == start
 
 
 def test_deeper_vgg_adds_twenty_to_each_group() -> None:
     for steps in (1, 2, 3, 4):
         groups = [0] * 5
-        for layer in Network.load(f"vgg{steps}16").layers:
+        for layer in load_network(f"vgg{steps}16").layers:
             if match := re.fullmatch(r"conv(\d)_\d+", layer.name):
                 groups[int(match[1]) - 1] += 1
         assert groups == [count + 20 * steps for count in (2, 2, 4, 4, 4)]
@@ -243,25 +243,25 @@ def test_deeper_vgg_adds_twenty_to_each_group() -> None:
 
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(BuddysimError, match=r"'vgg191' is not a network.*\(nearest: vgg19\)"):
-        Network.load("vgg191")
+        load_network("vgg191")
 
 
 @pytest.mark.parametrize("name", ["", " ", "n" * 5000, "\0", "vgg19\n", "a/" * 3000, "\0.toml", "/"])
 def test_odd_names_are_refused_in_one_line(name: str) -> None:
     with pytest.raises(BuddysimError) as refused:
-        Network.load(name)
+        load_network(name)
     assert "\n" not in str(refused.value)
     assert len(str(refused.value)) < 600
 
 
 def test_settings_behind_a_name() -> None:
-    network = Network.load("gpt2:tokens=128,vocabulary=1000,fused=true")
+    network = load_network("gpt2:tokens=128,vocabulary=1000,fused=true")
     assert network.name == "gpt2:tokens=128,vocabulary=1000,fused=true"
     assert network.input_shape == (128,)
     assert network.layers[-1].output_shape == (128, 1000)
     assert {"attention"} == {layer.kind for layer in network.layers} & {"attention", "matmul"}
-    assert Network.load("gpt2:fused=false").parameters == Network.load("gpt2").parameters
-    assert Network.load("lstm-ptb:features=650").parameters < Network.load("lstm-ptb").parameters
+    assert load_network("gpt2:fused=false").parameters == load_network("gpt2").parameters
+    assert load_network("lstm-ptb:features=650").parameters < load_network("lstm-ptb").parameters
 
 
 @pytest.mark.parametrize(
@@ -276,4 +276,4 @@ def test_settings_behind_a_name() -> None:
 )
 def test_unknown_setting_is_an_error(name: str, problem: str) -> None:
     with pytest.raises(BuddysimError, match=problem):
-        Network.load(name)
+        load_network(name)

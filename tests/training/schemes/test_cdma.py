@@ -16,6 +16,7 @@ from buddysim.training.contents.activation_options import make_codec
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.schemes import cdma
 from buddysim.training.schemes.cdma import CompressedCopies
 
@@ -30,7 +31,7 @@ MACHINE = SimpleNamespace(
 
 
 def copies(name: str, **extra: object) -> tuple[Network, CompressedCopies]:
-    network = Network.load("alexnet")
+    network = load_network("alexnet")
     options = TrainingOptions(link=extra.pop("link", None), extra=extra)  # type: ignore[arg-type]
     if name == "cdma":
         return network, cdma.compressed_copies(network, 256, MACHINE, options, extra["compressor"])  # type: ignore[arg-type]

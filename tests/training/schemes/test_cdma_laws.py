@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from buddysim.training.driver import simulate_outcome
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.outcome import IterationOutcome
 
 NETWORKS = ("alexnet", "squeezenet-cifar10", "nin-cifar10")
@@ -19,7 +19,7 @@ NETWORKS = ("alexnet", "squeezenet-cifar10", "nin-cifar10")
 @cache
 def iteration(name: str, scheme: str, link: str, table: str | None = None) -> IterationOutcome:
     extra = {"density_table": table} if table else {}
-    return simulate_outcome(Network.load(name), 64, "titan-xp", scheme, link=link, **extra)
+    return simulate_outcome(load_network(name), 64, "titan-xp", scheme, link=link, **extra)
 
 
 @pytest.fixture(scope="module")

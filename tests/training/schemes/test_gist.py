@@ -20,6 +20,7 @@ from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.program import ProgramTensor
 from buddysim.training.networks.graph import Layer
+from buddysim.training.networks.load import load_network
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
@@ -102,7 +103,7 @@ def test_categories_follow_the_layers_around_a_map() -> None:
         "relu-large": "others", "pool-large": "relu-conv",
     }  # fmt: skip
     assert category_by_owner[0] == "others"  # the image, without its mean
-    assert 0 not in categories(Network.load("gpt2"))  # tokens
+    assert 0 not in categories(load_network("gpt2"))  # tokens
 
 
 @given(st.integers(1, 3000), st.floats(0, 1), st.sampled_from([None, *FORMATS]))
@@ -196,7 +197,7 @@ def test_encodings_without_decoded_copies_never_increase_a_zoo_network(name: str
     """The paper's networks never take more memory, with any encoding."""
     footprints = {
         scheme: outcome(
-            Network.load(name), scheme, gist_allocator="dynamic", decoded_copies=False, synthetic_density=0.62
+            load_network(name), scheme, gist_allocator="dynamic", decoded_copies=False, synthetic_density=0.62
         ).footprint_bytes
         for scheme in gist.ENCODINGS
     }

@@ -11,7 +11,7 @@ from buddysim.report.screen import format_as_text
 from buddysim.report.training_screen import training_parts
 from buddysim.training import simulate
 from buddysim.training.driver import simulate_outcome
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.schemes.vdnn_dyn import FASTER_WITH_LESS
 
 MIB = 2**20
@@ -39,7 +39,7 @@ def test_a_request_that_takes_the_last_block_to_its_end_leaves_no_slack() -> Non
 
 @pytest.mark.parametrize("scheme", ["vdnn-conv-m", "vdnn-conv-p", "vdnn-all-p"])
 def test_a_static_policy_fits_and_is_as_fast_in_more_memory(scheme: str) -> None:
-    network = Network.load("vgg16")
+    network = load_network("vgg16")
     before: tuple[bool, float] = (False, float("inf"))
     for mib in range(5900, 8400, 125):
         out = simulate_outcome(network, 128, MACHINE, scheme, memory_bytes=mib * MIB)

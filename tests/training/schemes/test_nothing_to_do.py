@@ -11,7 +11,7 @@ import pytest
 import buddysim
 from buddysim.cli import main
 from buddysim.training import NetworkBuilder, schemes, simulate
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 
 NO_CONV = "nothing to offload: no CONV layers"
 
@@ -70,5 +70,5 @@ def test_a_sweep_has_it_as_a_column(tmp_path: Path) -> None:
 def test_later_readers_are_a_reason_too() -> None:
     from buddysim.training.schemes.vdnn import nothing_to_offload
 
-    reason = nothing_to_offload(Network.load("alexnet"), "conv")
+    reason = nothing_to_offload(load_network("alexnet"), "conv")
     assert reason == "nothing to offload: later layers read the inputs of all CONV layers"

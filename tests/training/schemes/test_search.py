@@ -15,6 +15,7 @@ from buddysim.training.driver import simulate, simulate_plan
 from buddysim.training.fit_check import FitChecks
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.graph import Layer, Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.request import make_options
 from buddysim.training.result import oom_counters
 from buddysim.training.search import largest_batch
@@ -81,7 +82,7 @@ def test_fits_as_scheme_fits_whenever_the_scheme_does(scheme: str, data: st.Data
 
 def titan_x(network: str, scheme: str) -> FitChecks:
     titan = TrainingMachine.load("titan-x")
-    return FitChecks(Network.load(network), titan, CostModel.load(titan, "cudnn4"), scheme, make_options())
+    return FitChecks(load_network(network), titan, CostModel.load(titan, "cudnn4"), scheme, make_options())
 
 
 @pytest.mark.parametrize("scheme", ["oracle"])
@@ -110,7 +111,7 @@ def test_half_precision_allows_a_larger_batch():
     largest = {}
     for precision in ("fp32", "fp16"):
         cost, options = CostModel.load(v100, precision=precision), make_options(precision=precision)
-        largest[precision] = largest_batch(FitChecks(Network.load("resnet50"), v100, cost, "vdnn-none-m", options))
+        largest[precision] = largest_batch(FitChecks(load_network("resnet50"), v100, cost, "vdnn-none-m", options))
         assert simulate("resnet50", largest[precision], v100, "vdnn-none-m", options=options).counters["fits"]
         larger = simulate("resnet50", largest[precision] + 1, v100, "vdnn-none-m", options=options)
         assert not larger.counters["fits"]
@@ -122,7 +123,7 @@ def test_half_precision_allows_a_larger_batch():
 def test_out_of_memory_of_a_check_agrees_with_the_simulation(scheme: str, pinned: str):
     titan = TrainingMachine.load("titan-x").with_overrides({"training.max_pinned_memory": pinned}, "test")
     cost = CostModel.load(titan, "cudnn4")
-    checks = FitChecks(Network.load("vgg11"), titan, cost, scheme, make_options())
+    checks = FitChecks(load_network("vgg11"), titan, cost, scheme, make_options())
     larger = largest_batch(checks) + 1
     simulated = simulate("vgg11", larger, titan, scheme, conv_library="cudnn4").counters
     missing = {name: value for name, value in simulated.items() if name.startswith("oom.")}

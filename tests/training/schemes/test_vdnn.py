@@ -12,6 +12,7 @@ from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import Cost, chain, machine
@@ -30,7 +31,7 @@ def run(network: Network, scheme: str, cost: Cost, memory_bytes: int | None = No
 
 def vgg(batch: int, scheme: str, **options) -> IterationOutcome:
     """Simulate VGG on 12 GiB without workspace, so that memory needs no cost model."""
-    network, cost, training_options = Network.load("vgg19"), Cost(), TrainingOptions(memory_bytes=TITAN_X, **options)
+    network, cost, training_options = load_network("vgg19"), Cost(), TrainingOptions(memory_bytes=TITAN_X, **options)
     plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine(), cost, scheme, training_options)
     return simulate_plan(network, batch, machine(), cost, plan, training_options)
 

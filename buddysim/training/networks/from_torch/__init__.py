@@ -56,13 +56,16 @@ def network_from_torch(
         raise BuddysimError("a PyTorch module needs PyTorch: pip install 'buddysim[torch]'") from None
     from collections.abc import Mapping
 
+    from buddysim.training.networks.from_torch.functions import function_readers
+    from buddysim.training.networks.from_torch.modules import module_readers
     from buddysim.training.networks.from_torch.reader import Reader
     from buddysim.training.networks.from_torch.traced_network import TracedNetwork
 
     name = name or type(module).__name__
     if not isinstance(input_shape, Mapping) and recipe == "fp32" and loss is None:
         try:
-            return Reader(module, input_shape, name, in_place_as_written).read()
+            readers = module_readers(), function_readers()
+            return Reader(*readers, module, input_shape, name, in_place_as_written).read()
         except BuddysimError:
             pass  # no kind of layer
     network = TracedNetwork(module, input_shape, name, recipe, attention, loss)

@@ -6,7 +6,7 @@ import copy
 import io
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import torch
     from torch import fx, nn
 
+    ModuleReader = Callable[["Reader", fx.Node, Any], int | None]
+    FunctionReader = Callable[["Reader", fx.Node], int]
+
 IN_PARTS = ("chunk", "split")
 """What returns parts of a feature map: the layer that they belong to stands for them until one is taken."""
 
@@ -27,16 +30,26 @@ BATCH = 2  # of the traced example: batch normalisation wants more than one valu
 
 
 class Reader:
-    """Follows a traced module and adds a layer for each step."""
+    """Follows a traced module and adds a layer for each step.
 
-    def __init__(self, module: nn.Module, input_shape: Sequence[int], name: str, as_written: bool) -> None:
+    Parameters
+    ----------
+    module_readers, function_readers : what adds the layers of a step, by the module's class, by the function's name
+    as_written : an activation runs in place only where the module says so
+    """
+
+    def __init__(
+        self,
+        module_readers: Mapping[type, ModuleReader],
+        function_readers: Mapping[str, FunctionReader],
+        module: nn.Module,
+        input_shape: Sequence[int],
+        name: str,
+        as_written: bool,
+    ) -> None:
         from torch import nn
 
-        from buddysim.training.networks.from_torch.functions import function_readers
-        from buddysim.training.networks.from_torch.modules import module_readers
-
-        self.module_readers = module_readers()
-        self.function_readers = function_readers()
+        self.module_readers, self.function_readers = module_readers, function_readers
         described = type(module).__name__
         if isinstance(module, tuple(self.module_readers)):
             module = nn.Sequential(module)  # the traced module must contain the layers

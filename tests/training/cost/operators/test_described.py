@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from buddysim.training import Network
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.attention import attention_seconds
 from buddysim.training.cost.operators.products import product_seconds
 from buddysim.training.cost.work import PASSES, ConvWork, MatmulWork
 from buddysim.training.networks.graph import Gemm
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.recorded.work import AttentionWork
 
 PS = 1e12
@@ -50,7 +50,7 @@ def test_fused_attention_takes_its_blocks() -> None:
 
 def test_conv_with_channels_first_copies_what_a_pass_moves() -> None:
     """Each pass of a CONV reads and writes its feature maps and filters once more, two bytes an element."""
-    layer = next(layer for layer in Network.load("resnet50").layers if layer.conv is not None)
+    layer = next(layer for layer in load_network("resnet50").layers if layer.conv is not None)
     assert layer.conv is not None
     first, last = half(), half(channels_last=True)
     work = ConvWork(layer.conv, 64)
@@ -71,7 +71,7 @@ def test_fp32_of_gpus_with_timings_of_conv_is_as_it_was() -> None:
 def test_single_precision_copies_no_layouts() -> None:
     model = CostModel.load("a100-80")
     assert model.described is not None
-    layer = next(layer for layer in Network.load("resnet50").layers if layer.conv is not None)
+    layer = next(layer for layer in load_network("resnet50").layers if layer.conv is not None)
     before = model.conv_algorithms(layer, 64, "forward")[0].time_ps
     other = CostModel.load("a100-80", channels_last=True)
     assert other.conv_algorithms(layer, 64, "forward")[0].time_ps == before

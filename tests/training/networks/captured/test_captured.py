@@ -20,7 +20,7 @@ from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.products import products_of
 from buddysim.training.networks.captured.remarks import generic_fractions
 from buddysim.training.networks.captured.tape import tape_of_graph
-from buddysim.training.networks.graph import Network
+from buddysim.training.networks.load import load_network
 from buddysim.training.networks.recorded.facts import recorded_facts
 from tests.formats.test_operator_graph import CAPTURED
 
@@ -197,7 +197,7 @@ def test_products(
 
 
 def test_the_shipped_capture_trains() -> None:
-    network = Network.load(CAPTURED)
+    network = load_network(CAPTURED)
     assert (network.name, network.parameters) == ("fashion-cnn", 110_010)
     plain = simulate(network, 32, "rtx-4090", "eager")
     twice = simulate(network, 64, "rtx-4090", "eager")
@@ -212,7 +212,7 @@ def test_a_damaged_operator_is_one_line(tmp_path: Path) -> None:
     )
     (tmp_path / "x.graph.json").write_bytes(bad.to_json())
     with pytest.raises(BuddysimError, match="its tensors are none that it can have"):
-        Network.load(tmp_path / "x.graph.json").at(8)
+        load_network(tmp_path / "x.graph.json").at(8)
 
 
 def test_an_update_is_launched_for_all_weights_at_once() -> None:
