@@ -3,9 +3,10 @@ from libc.stdint cimport uint32_t
 
 from buddysim.replay.engine.address_map_simd cimport SlicesOp
 from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.component.base cimport Component
 
 
-cdef class SliceHashBase:
+cdef class SliceHashBase(Component):
     cdef SlicesOp slices_of     # NULL: `xor_fold`, which the engine inlines
     cdef const void* state      # first argument of `slices_of`: tables of the hash, in the run's arena
 

@@ -1,9 +1,3 @@
-from collections.abc import Iterator
-from typing import ClassVar
+from buddysim.replay.component.base import Component
 
-from buddysim.machine import Machine
-
-class SliceHashBase:
-    SUMMARY: ClassVar[str]
-    @staticmethod
-    def misfits(machine: Machine) -> Iterator[str]: ...
+class SliceHashBase(Component): ...

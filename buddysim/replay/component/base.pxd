@@ -1,0 +1,5 @@
+"""Base class of the policies of all kinds."""
+
+
+cdef class Component:
+    pass
