@@ -17,23 +17,19 @@ from buddysim.base.hints import hint
 from buddysim.base.kinds import registry
 from buddysim.machine import presets
 from buddysim.machine.machine_file import MachineFile
+from buddysim.machine.parts.buddy import BuddyConfig, MetadataCacheConfig
+from buddysim.machine.parts.clock import ClockConfig
+from buddysim.machine.parts.compression import CompressionConfig
+from buddysim.machine.parts.crossbar import CrossbarConfig
+from buddysim.machine.parts.dram import DramConfig, DramTimingConfig
+from buddysim.machine.parts.geometry import SECTOR_BYTES
+from buddysim.machine.parts.kernel import KernelConfig
+from buddysim.machine.parts.l1 import L1Config
+from buddysim.machine.parts.l2 import L2Config
+from buddysim.machine.parts.link import LinkConfig
+from buddysim.machine.parts.sm import SmConfig
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
 from buddysim.machine.section import Section, canonical_figures, field_keys, parse_section, value_of
-from buddysim.machine.sections import (
-    SECTOR_BYTES,
-    BuddyConfig,
-    ClockConfig,
-    CompressionConfig,
-    CrossbarConfig,
-    DramConfig,
-    DramTimingConfig,
-    KernelConfig,
-    L1Config,
-    L2Config,
-    LinkConfig,
-    MetadataCacheConfig,
-    SmConfig,
-)
 from buddysim.machine.training_table import TrainingConfig
 from buddysim.machine.units import Bandwidth, Frequency, Time, format_size
 

@@ -6,6 +6,7 @@ tools/reference writes the page; this test reads it in another way.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
-from buddysim.machine import sections as sections_module
 from buddysim.machine.model import keys
 from buddysim.machine.scheme_sections import scheme_sections
 from buddysim.machine.section import Section
@@ -83,9 +83,15 @@ BROKEN: dict[str, dict[str, object]] = {
 
 
 def rules() -> set[str]:
-    sections = [Machine, TrainingConfig, *vars(sections_module).values(), *scheme_sections().values()]
-    classes = [section for section in sections if isinstance(section, type) and issubclass(section, Section)]
-    return {rule for section in classes for rule in section.RULES}
+    of_machine = [Machine, *sections_in(Machine), *scheme_sections().values()]
+    return {rule for section in [*of_machine, TrainingConfig] for rule in section.RULES}
+
+
+def sections_in(section: type[Section]) -> Iterator[type[Section]]:
+    for field in section.model_fields.values():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield field.annotation
+            yield from sections_in(field.annotation)
 
 
 def test_the_page_has_every_rule() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import ceil
 
-from buddysim.machine.sections import DramConfig as DramKeys
+from buddysim.machine.parts.dram import DramConfig as DramKeys
 from tests.reference.replay.banks import RefActivationWindow, RefBank, RefDramTiming, RefRowAccess
 from tests.reference.replay.hashes import RefLocation
 from tests.reference.replay.numbers import SECTOR_BYTES

@@ -1,0 +1,60 @@
+"""The section of the L1 caches."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from buddysim.machine import fields
+from buddysim.machine.parts.geometry import LINE_BYTES, check_sets
+from buddysim.machine.section import PositiveDuration, Section, Switch
+
+
+class L1Config(Section):
+    """The private cache of an SM: write-through, no allocation on a store, invalidated at kernel boundaries."""
+
+    RULES = (
+        "`l1.size` is a multiple of `l1.ways` x `l1.line`; the number of sets need not be a power of two.",
+        '`l1.lines_per_cycle` is 1 with `l1.bank_conflicts = "tag_and_data"`.',
+    )
+
+    enabled: Switch = Field(
+        default=True, description="use of the L1; true: loads look it up; false: every access goes to the L2"
+    )
+    size: Annotated[int, fields.size("512 B", "16 MiB")] = Field(description="L1 capacity per SM")
+    ways: Annotated[int, fields.count(1, 1024)] = Field(description="L1 associativity")
+    line: Annotated[int, fields.size("128 B", "128 B")] = Field(
+        default=LINE_BYTES, description="size of an L1 line of four 32 B sectors; 128 B is the only size modelled"
+    )
+    load_to_use: PositiveDuration = Field(description="latency of an L1 hit on an idle machine, from issue to use")
+    lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
+        description="lines of one instruction that the L1 looks up per core cycle"
+    )
+    bank_conflicts: Annotated[str, fields.one_of("none", "sector", "tag_and_data")] = Field(
+        default="none",
+        description="model of L1 bank conflicts; none: lines enter at lines_per_cycle; sector: sector n of each line "
+        "is in bank n, and lines of an instruction without a common bank enter together; tag_and_data: an instruction "
+        "takes one cycle per line in the busiest of 4 tag banks, and at least one per word in the busiest of 32 data "
+        "banks",
+    )
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L1")
+    max_mshr_merges: Annotated[int, fields.count(0, 14)] = Field(
+        default=0,
+        description="maximum accesses that merge with one pending line; the next one blocks the L1 until the line has "
+        "arrived; 0: unlimited",
+    )
+
+    @model_validator(mode="after")
+    def _size_is_a_multiple_of_sets(self) -> L1Config:
+        check_sets(self.size, 1, self.ways, self.line)
+        return self
+
+    @model_validator(mode="after")
+    def _tag_banks_replace_lines_per_cycle(self) -> L1Config:
+        if self.bank_conflicts == "tag_and_data" and self.lines_per_cycle != 1:
+            raise ValueError(
+                f"lines_per_cycle: {self.lines_per_cycle} with bank_conflicts tag_and_data: expected 1, as the banks "
+                "determine the lines per cycle"
+            )
+        return self

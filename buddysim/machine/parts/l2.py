@@ -1,0 +1,88 @@
+"""The section of the L2 cache."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from buddysim.machine import fields
+from buddysim.machine.parts.geometry import LINE_BYTES, SECTOR_BYTES, check_sets
+from buddysim.machine.section import Duration, PositiveDuration, Rate, Section, Switch
+from buddysim.machine.units import format_size, parse_time
+
+
+class L2Config(Section):
+    """The shared cache: write-back, with a valid and a dirty bit for each of a line's four sectors."""
+
+    RULES = (
+        "`l2.size` is a multiple of `l2.slices` x `l2.ways` x `l2.line`; the number of sets need not be a power of "
+        "two.",
+        "`l2.slices` is a multiple of `l2.partitions`.",
+        "`l2.fetch_granularity` is 32 B or 64 B; `l2.interleave_granularity` is a power of two.",
+        "`l2.max_dirty` is 0 B or at least one sector per set.",
+    )
+
+    size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="L2 capacity of all slices together")
+    slices: Annotated[int, fields.count(1, 1024)] = Field(description="number of L2 slices, each with its own port")
+    ways: Annotated[int, fields.count(1, 1024)] = Field(description="L2 associativity")
+    line: Annotated[int, fields.size("128 B", "128 B")] = Field(
+        default=LINE_BYTES, description="size of an L2 line of four 32 B sectors; 128 B is the only size modelled"
+    )
+    load_to_use: PositiveDuration = Field(description="latency of an L2 hit on an idle machine, from issue to use")
+    bandwidth: Rate = Field(description="bandwidth of an L2 slice, in each direction")
+    interleave_granularity: Annotated[int, fields.size("128 B", "64 KiB")] = Field(
+        default=LINE_BYTES,
+        description="size of the contiguous memory that maps to one L2 slice, a power of two; 128 B: one line",
+    )
+    slice_hash: Annotated[str, fields.member_of("slice hash")] = Field(
+        default="xor_fold", description="hash of an address to its L2 slice"
+    )
+    mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L2 slice")
+    atomic_interval: PositiveDuration = Field(
+        default=parse_time("1 core_cycles"),
+        description="time between two atomic operations of an L2 slice, each on one sector of one instruction",
+    )
+    dirty_store_interval: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="time of an L2 slice's port for each sector that a store finds dirty, in addition to that of its "
+        "data; 0: none",
+    )
+    max_dirty: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
+        default=0,
+        description="maximum dirty data in the L2, enforced per set: the oldest dirty lines beyond it are written "
+        "back; 0 B: unlimited",
+    )
+    fetch_granularity: Annotated[int, fields.size("32 B", "64 B")] = Field(
+        default=32,
+        description="size of an L2 read miss to uncompressed memory; 32 B: a sector; 64 B: an aligned pair of sectors",
+    )
+    partitions: Annotated[int, fields.count(1, 16)] = Field(
+        default=1,
+        description="number of L2 partitions with equal numbers of slices; an SM reads through its local partition, "
+        "which replicates remote lines; 1: a single L2",
+    )
+    partition_latency: Duration = Field(
+        default=parse_time("0 core_cycles"),
+        description="additional round-trip latency of a request to a remote L2 partition",
+    )
+    fill_on_memcpy: Switch = Field(
+        description="contents of the L2 after a memcpy or memset; true: the last bytes written; false: none of them"
+    )
+
+    @model_validator(mode="after")
+    def _geometry_is_simulated(self) -> L2Config:
+        if self.fetch_granularity not in (32, 64):
+            raise ValueError(f"fetch_granularity: {self.fetch_granularity} B: expected 32 B or 64 B")
+        if self.interleave_granularity & self.interleave_granularity - 1:
+            raise ValueError(f"interleave_granularity: {self.interleave_granularity} B: expected a power of two")
+        if self.slices % self.partitions:
+            raise ValueError(f"slices: {self.slices}: expected a multiple of partitions, {self.partitions}")
+        check_sets(self.size, self.slices, self.ways, self.line)
+        sector_per_set = SECTOR_BYTES * self.size // (self.ways * self.line)
+        if 0 < self.max_dirty < sector_per_set:
+            raise ValueError(
+                f"max_dirty: {format_size(self.max_dirty)} is less than a sector per set: expected 0 B or at least "
+                f"{format_size(sector_per_set)}"
+            )
+        return self

@@ -1,0 +1,29 @@
+"""The section of the link."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from buddysim.machine import fields
+from buddysim.machine.section import PositiveDuration, Rate, Section
+from buddysim.machine.units import Bandwidth, parse_bandwidth
+
+
+class LinkConfig(Section):
+    """The interconnect to buddy and host memory: two independent directions."""
+
+    bandwidth: Rate = Field(description="link bandwidth to the GPU")
+    write_bandwidth: Annotated[Bandwidth, fields.bandwidth(zero=True)] = Field(
+        default=parse_bandwidth("0 GB/s"), description="link bandwidth from the GPU; 0 GB/s: link.bandwidth"
+    )
+    load_to_use: PositiveDuration = Field(
+        description="latency of an L2 miss to memory across the link on an idle machine, from issue to use"
+    )
+    header_size: Annotated[int, fields.size("0 B", "4 KiB")] = Field(
+        default=0, description="size of a packet's header on the link; 0 B: link.bandwidth is goodput"
+    )
+    max_payload: Annotated[int, fields.size("32 B", "64 KiB")] = Field(
+        default=128, description="maximum payload per packet on the link; 128 B: one entry"
+    )
