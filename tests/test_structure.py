@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.syntax_trees import called_name, tree_of
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "buddysim"
 MAX_LINES = 80
@@ -30,12 +32,12 @@ def sources(*suffixes: str) -> list[Path]:
 
 def python_imports(path: Path) -> Iterator[str]:
     """Return the dotted names that a file imports, including arguments of `import_module`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func) and node.args:
+        elif isinstance(node, ast.Call) and called_name(node) == "import_module" and node.args:
             name = node.args[0]
             if isinstance(name, ast.JoinedStr):
                 name = name.values[0]
@@ -91,7 +93,7 @@ def test_the_table_allows_nothing_that_is_not_used() -> None:
 
 
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
