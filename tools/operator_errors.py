@@ -75,7 +75,8 @@ Exchanged with neighbours, a card's rate follows its power: (limit / power at it
 was chosen on l4 and t4, between 1/3 (the voltage falls with the clock) and 1 (it can't fall). It takes no part in
 predictions from a GPU's own timings.
 
-`buddysim machines measure --model` measures operators of a GPU. It was run with PyTorch on a CPU, not on a GPU.
+`buddysim machines measure --model` measures operators of a GPU. It was run on a CPU, with PyTorch and
+in OpenCL on PoCL, not on a GPU.
 """
 
 

@@ -22,7 +22,9 @@ HELP = """list machines, show one with sources, or measure the GPU here
 'machines measure' runs the microbenchmarks of 'validate curves' and a few kernels on the first GPU that CUDA sees, and
 writes a table of their curves and a machine file. It needs CuPy: pip install 'buddysim[gpu]'. With --model it measures
 the operators of a model's training step instead, and the host's time to launch one, on the GPU or CPU that PyTorch
-finds. Both were tested on CPUs; they have not been run on a GPU yet."""
+finds. --opencl does so on an OpenCL device, as far as OpenCL goes: copies both ways by size, kernels that memory
+bounds, products in fp32 by a tiled kernel of its own, launches. It needs PyOpenCL: pip install 'buddysim[opencl]'. All
+three were tested on CPUs (OpenCL on PoCL); they have not been run on a GPU yet."""
 
 _MEASURE = "measure"
 
@@ -46,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--like", metavar="NAME", help="measure: the preset of the figures that can't be measured")
     parser.add_argument("--model", metavar="NAME|config.json", help="measure: a model whose operators are measured")
+    parser.add_argument("--opencl", action="store_true", help="measure: the model's operators in OpenCL, and copies")
     parser.add_argument("--batch", type=int, default=1, metavar="N", help="measure: samples of the model's step")
     parser.add_argument(
         "--sequence", type=int, metavar="TOKENS", help="measure: tokens of a sample of the model's step"
@@ -56,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.machine == _MEASURE:
         return _measure(args)
-    if args.like is not None or args.output is not None or args.model is not None:
-        raise BuddysimError("machines: --like, --model, -o: no measurement: expected 'machines measure' with them")
+    if args.like is not None or args.output is not None or args.model is not None or args.opencl:
+        raise BuddysimError("machines: --like, --model, --opencl, -o: no measurement: expected 'machines measure'")
     if args.machine is None and (args.set or args.toml):
         raise BuddysimError("machines: --set, --toml: no machine: expected the name of one")
     check_outputs([json_file(args)], [args.machine])
@@ -98,6 +101,8 @@ def _measure(args: argparse.Namespace) -> int:
         raise BuddysimError("machines measure: --json, --toml, --set: no machine is shown: expected none of them")
     if args.model is not None:
         return _measure_operators(args)
+    if args.opencl:
+        raise BuddysimError("machines measure: --opencl: no model: expected --model, whose operators are measured")
     for path in measure_gpu(Path(args.output or "measured"), args.like, open_gpu, say):
         print(f"written: {path}")
     return 0
@@ -107,7 +112,10 @@ def _measure_operators(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from buddysim.base.terminal import say
+    from buddysim.measure.copies import measure_copies
+    from buddysim.measure.opencl_operators import open_opencl
     from buddysim.measure.operators import measure_operators, open_torch
+    from buddysim.measure.session import TABLE
     from buddysim.training.networks.recorded.network import RecordedNetwork
     from buddysim.training.request import TrainingRequest
 
@@ -116,7 +124,15 @@ def _measure_operators(args: argparse.Namespace) -> int:
     recorded = network.at(args.batch, "adamw") if network.recorded else network
     if not isinstance(recorded, RecordedNetwork):
         raise BuddysimError(f"--model: {network.name} has no recorded operations: expected a model's config.json")
-    for path in measure_operators(Path(args.output or "measured"), recorded, open_torch(args.like), say):
+    folder = Path(args.output or "measured")
+    if args.opencl:
+        device = open_opencl(args.like)
+        say(f"{device.name}: {device.about}")
+        paths = measure_operators(folder, recorded, device, say)
+        paths.append(measure_copies(folder / TABLE, device, say))
+    else:
+        paths = measure_operators(folder, recorded, open_torch(args.like), say)
+    for path in paths:
         print(f"written: {path}")
     return 0
 

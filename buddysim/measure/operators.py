@@ -3,7 +3,8 @@
 These are products, attention forward and backward, and kernels that memory bounds.
 
 Rows have the columns of the package's own (`cost.operators.rows`). PyTorch runs the operators: on the GPU that CUDA
-lists first, or on the CPU. Of each size the median of a few runs counts, after runs that warm up.
+lists first, or on the CPU. Other devices run some of them (`opencl_operators`). Of each size the median of a few runs
+counts, after runs that warm up.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ REPETITIONS = 7
 _WARM_UPS = 2
 #: Operators whose launches are timed together: the host waits for the GPU where about a thousand are launched.
 LAUNCHED = 200
-LAUNCHERS: tuple[Launcher, ...] = ("forward", "backward", "optimizer")
 _SOURCE = "u"
 _BYTES = 4  # of an element of what memory-bound kernels read
 
@@ -52,9 +52,23 @@ class RequestedOperators(NamedTuple):
 
 
 class OperatorDevice(Protocol):
-    """What runs operators; times are in microseconds."""
+    """What runs operators; times are in microseconds.
+
+    Attributes
+    ----------
+    name : in the rows
+    about : what runs them, in words
+    files : which of `USER_FILES` it can measure
+    launchers : whose launches it can time
+    """
 
     name: str
+    about: str
+    files: tuple[str, ...]
+    launchers: tuple[Launcher, ...]
+
+    def number_format(self, name: str) -> str:
+        """Return the number format in which products of a format are measured."""
 
     def product_us(self, size: ProductSize) -> float:
         """Measure products of one size."""
@@ -96,10 +110,18 @@ def _row(operation: TracedOperation) -> int:
     return operands[0].shape[-1] if operands and operands[0].shape else 1
 
 
+def memory_extents(size: MemorySize) -> tuple[int, int]:
+    """Return the rows, and elements of a row, of an operand of a kernel that moves so many bytes in all."""
+    kind, byte_count, row = size
+    arrays = 3 if kind == "norm_backward" else 2  # read or written
+    length = max(1, row)
+    return max(1, byte_count // arrays // _BYTES // length), length
+
+
 def measure_operators(
     folder: Path, network: RecordedNetwork, device: OperatorDevice, progress: Callable[[str], object]
 ) -> list[Path]:
-    """Measure the operators of a step into a folder, and return the files written.
+    """Measure the operators of a step into a folder, those that the device can run, and return the files written.
 
     Parameters
     ----------
@@ -108,20 +130,22 @@ def measure_operators(
     """
     requested = requested_operators(network)
     folder.mkdir(parents=True, exist_ok=True)
+    products = dict.fromkeys((device.number_format(name), *extents) for name, *extents in requested.products)
     attention = [(_attention_cells(kernel, work), work) for kernel, work in requested.attention]
     measurements: dict[str, Iterator[tuple[object, ...]]] = {
-        "products": ((*size, _SOURCE, device.product_us(size)) for size in requested.products),
+        "products": ((*size, _SOURCE, device.product_us(size)) for size in products),
         "attention": ((*cells, device.attention_us(work)) for cells, work in attention),
         "attention_backward": ((*cells, device.attention_backward_us(work)) for cells, work in attention),
         "memory": ((*size, _SOURCE, device.memory_us(size)) for size in requested.memory),
-        "launches": ((one, LAUNCHED, device.launch_us(one, LAUNCHED)) for one in LAUNCHERS),
+        "launches": ((one, LAUNCHED, device.launch_us(one, LAUNCHED)) for one in device.launchers),
     }
-    paths = [folder / f"{name}.csv" for name in measurements]
+    paths = [folder / f"{name}.csv" for name in device.files]
     check_outputs(paths)
-    rows = {name: list(measured) for name, measured in measurements.items()}
+    rows = {name: list(measurements[name]) for name in device.files}
     for path, (name, measured) in zip(paths, rows.items(), strict=True):
         columns = USER_FILES[name]
-        lines = [f"# source: measured on {device.name} by machines measure (rows {_SOURCE})", ",".join(columns)]
+        by = f"# source: measured on {device.name} by machines measure (rows {_SOURCE}): {device.about}"
+        lines = [by, ",".join(columns)]
         lines += [",".join((device.name, *(_cell(value) for value in row))) for row in measured]
         write_text(path, "\n".join(lines) + "\n")
         progress(f"{path.stem}: {len(measured)} sizes")
@@ -158,12 +182,19 @@ def open_torch(name: str | None) -> TorchDevice:
 class TorchDevice:
     """`OperatorDevice` in PyTorch."""
 
+    files = ("products", "attention", "attention_backward", "memory", "launches")
+    launchers: tuple[Launcher, ...] = ("forward", "backward", "optimizer")
+
     def __init__(self, torch: Any, name: str | None) -> None:
         self._torch = torch
         self._on_gpu = bool(torch.cuda.is_available())
         self._device = "cuda" if self._on_gpu else "cpu"
         self.name = name or (torch.cuda.get_device_name(0) if self._on_gpu else "cpu").replace(",", " ")
+        self.about = f"PyTorch {torch.__version__}"
         self._formats = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+    def number_format(self, name: str) -> str:
+        return name
 
     def product_us(self, size: ProductSize) -> float:
         number_format, count, m, n, k = size
@@ -189,10 +220,9 @@ class TorchDevice:
         return partial(attend, is_causal=work.causal, enable_gqa=work.heads != work.kv_heads), inputs
 
     def memory_us(self, size: MemorySize) -> float:
-        kind, byte_count, row = size
-        arrays = 3 if kind == "norm_backward" else 2  # read or written
-        rows = max(1, byte_count // arrays // _BYTES // max(1, row))
-        values = self._values("fp32", rows, max(1, row))
+        kind = size[0]
+        rows, row = memory_extents(size)
+        values = self._values("fp32", rows, row)
         torch, shape = self._torch, values.shape[1:]
         if kind == "norm":
             return self._us(lambda: torch.native_layer_norm(values, shape, None, None, 1e-5))

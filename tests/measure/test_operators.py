@@ -8,7 +8,6 @@ import pytest
 
 from buddysim.cli import main
 from buddysim.measure.operators import (
-    LAUNCHERS,
     MemorySize,
     ProductSize,
     RequestedOperators,
@@ -19,7 +18,7 @@ from buddysim.measure.operators import (
 from buddysim.training.cost.operators.rows import parse_rows
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.networks.recorded.work import AttentionWork
+from buddysim.training.networks.recorded.work import AttentionWork, Launcher
 
 CONFIG = Path(__file__).parents[1] / "training" / "against" / "data" / "llama.json"
 
@@ -27,7 +26,12 @@ CONFIG = Path(__file__).parents[1] / "training" / "against" / "data" / "llama.js
 class HandDevice:
     """Stands for a device: a microsecond for each thousand of FLOPs, bytes or queries."""
 
-    name = "by-hand"
+    name, about = "by-hand", "arithmetic"
+    files = ("products", "attention", "attention_backward", "memory", "launches")
+    launchers: tuple[Launcher, ...] = ("forward", "backward", "optimizer")
+
+    def number_format(self, name: str) -> str:
+        return name
 
     def product_us(self, size: ProductSize) -> float:
         _, count, m, n, k = size
@@ -64,7 +68,7 @@ def test_rows_are_those_that_the_package_reads(tmp_path: Path) -> None:
     names = ["products", "attention", "attention_backward", "memory", "launches"]
     assert [path.stem for path in paths] == names
     requested: RequestedOperators = requested_operators(network())
-    expected = (requested.products, requested.attention, requested.attention, requested.memory, LAUNCHERS)
+    expected = (requested.products, requested.attention, requested.attention, requested.memory, HandDevice.launchers)
     for path, sizes in zip(paths, expected, strict=True):
         rows = parse_rows(path.read_text(), path.stem, path.name)
         assert len(rows) == len(sizes)

@@ -19,7 +19,7 @@ from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.fitting.gpu import fit_gpu
 from buddysim.training.cost.operators.fitting.search import DIGITS
 from buddysim.training.cost.operators.rows import FILES, MeasuredOperator
-from buddysim.training.networks.recorded.work import KernelKind
+from buddysim.training.networks.recorded.work import KernelKind, Launcher
 
 MIN_ROWS = 8
 """Least rows of a number format's products, and of an attention kernel: as many as constants are fitted to them."""
@@ -43,7 +43,7 @@ def check_user_rows(rows: UserRows) -> None:
         "attention": BLOCKS,
         "attention_backward": BLOCKS,
         "memory": get_args(KernelKind),
-        "launches": ("forward", "backward", "optimizer"),
+        "launches": get_args(Launcher),
     }
     for file, some in rows.items():
         for name in dict.fromkeys(row.name for row in some):
