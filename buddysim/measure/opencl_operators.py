@@ -60,7 +60,7 @@ def open_opencl(name: str | None) -> OpenclOperators:
 class OpenclOperators:
     """`operators.OperatorDevice` and `copies.CopyDevice` in OpenCL."""
 
-    files = ("products", "memory", "launches")
+    files: tuple[str, ...] = ("products", "memory", "launches")
     launchers: tuple[Launcher, ...] = ("compiled",)
 
     def __init__(self, opencl: Any, device: Any, name: str | None) -> None:
@@ -99,7 +99,10 @@ class OpenclOperators:
         """Measure a kernel that reads and writes as many bytes."""
         kind = size[0]
         values = np.ones(memory_extents(size), np.float32)
-        others = {"norm_backward": [values], "gather": [np.arange(len(values), dtype=np.int32)[::-1].copy()]}
+        others: dict[str, list[NDArray[Any]]] = {
+            "norm_backward": [values],
+            "gather": [np.arange(len(values), dtype=np.int32)[::-1].copy()],
+        }
         return self.memory(_KERNELS.get(kind, kind), values, others.get(kind, []))[0]
 
     def memory(self, kernel: str, values: Values, others: Sequence[NDArray[Any]]) -> tuple[float, Values]:
@@ -160,7 +163,7 @@ class OpenclOperators:
 
     def _us(self, command: Callable[[], Any]) -> float:
         """Median of the repetitions, by the command's event."""
-        spent = []
+        spent: list[float] = []
         for _ in range(_WARM_UPS + REPETITIONS):
             event = command()
             event.wait()

@@ -130,7 +130,7 @@ def measure_operators(
     """
     requested = requested_operators(network)
     folder.mkdir(parents=True, exist_ok=True)
-    products = dict.fromkeys((device.number_format(name), *extents) for name, *extents in requested.products)
+    products = dict.fromkeys((device.number_format(size[0]), *size[1:]) for size in requested.products)
     attention = [(_attention_cells(kernel, work), work) for kernel, work in requested.attention]
     measurements: dict[str, Iterator[tuple[object, ...]]] = {
         "products": ((*size, _SOURCE, device.product_us(size)) for size in products),
@@ -182,7 +182,7 @@ def open_torch(name: str | None) -> TorchDevice:
 class TorchDevice:
     """`OperatorDevice` in PyTorch."""
 
-    files = ("products", "attention", "attention_backward", "memory", "launches")
+    files: tuple[str, ...] = ("products", "attention", "attention_backward", "memory", "launches")
     launchers: tuple[Launcher, ...] = ("forward", "backward", "optimizer")
 
     def __init__(self, torch: Any, name: str | None) -> None:
