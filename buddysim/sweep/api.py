@@ -38,7 +38,7 @@ class Results:
     summary: SweepSummary
 
     def __len__(self) -> int:
-        return len(self.plan.points) - len(self.plan.baselines)
+        return len(self.plan.points) - len(self.plan.points.baselines)
 
     def __iter__(self) -> Iterator[StoredResult]:
         for _, record in self._stored_points():
@@ -60,7 +60,7 @@ class Results:
 
     def _stored_points(self) -> Iterator[tuple[SweepPoint, StoredResult]]:
         for name, point in self.plan.points.items():
-            if name not in self.plan.baselines:
+            if name not in self.plan.points.baselines:
                 record = self.plan.store.get(name)
                 if record is not None:
                     yield point, record

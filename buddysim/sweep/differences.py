@@ -262,7 +262,7 @@ def _study(path: str, store: Store) -> ComparedItem:
     plan = make_plan(read_study(path), store)
     points = []
     for key, point in plan.points.items():
-        record = store.get(key) if key not in plan.baselines else None
+        record = store.get(key) if key not in plan.points.baselines else None
         if record is not None:
             item = stored_item(record)
             settings = {name: item.settings.get(name, value) for name, value in point.settings.items()}

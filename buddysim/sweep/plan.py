@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.point import SweepPoint
+from buddysim.sweep.planned_points import PlannedPoints
 from buddysim.sweep.store import Store
-from buddysim.sweep.study import MANY, PointKeys, Study
+from buddysim.sweep.study import MANY, Study
 
 if TYPE_CHECKING:
     from buddysim.sweep.query import ResultTable
@@ -24,14 +24,12 @@ class SweepPlan:
     ----------
     study, store : the parameters
     points : every point of the study by its key, in order, each once
-    baselines : keys of points that are only baselines of others
     missing : keys of points without a result, in order
     """
 
     study: Study
     store: Store
-    points: dict[str, SweepPoint]
-    baselines: set[str] = field(default_factory=set)
+    points: PlannedPoints
     missing: list[str] = field(default_factory=list)
 
     @property
@@ -80,18 +78,8 @@ def make_plan(
     """
     if study.product > MANY and not (confirm is not None and confirm(study.product)):
         raise BuddysimError(f"{study.title}: {study.product:,} points, more than {MANY:,}: expected --yes to go on")
-    keys = PointKeys()
-    points: dict[str, SweepPoint] = {}
-    for point in study.points():
-        points.setdefault(keys.key_of(point), point)
+    points = PlannedPoints(study)
     if not points:
         raise BuddysimError(f"{study.title}: no points: every one is excluded")
-    baselines = set()
-    if study.baseline is not None:
-        for point in list(points.values()):
-            baseline = study.baseline_of(point)
-            if baseline is not None and keys.key_of(baseline) not in points:
-                points[keys.key_of(baseline)] = baseline
-                baselines.add(keys.key_of(baseline))
     stored = set() if rerun else store.verified(points)
-    return SweepPlan(study, store, points, baselines, [name for name in points if name not in stored])
+    return SweepPlan(study, store, points, [name for name in points if name not in stored])

@@ -20,7 +20,7 @@ _TIMEOUT_S = 0.25
 EventHandler = Callable[[Mapping[str, Any]], object]
 
 
-@dataclass
+@dataclass(slots=True)
 class PointTask:
     """A point that waits or runs."""
 
@@ -116,7 +116,9 @@ class Runner:
 
     def __init__(self, plan: SweepPlan, executor: Executor, estimate: Estimate, on_event: EventHandler) -> None:
         self.plan, self.executor, self.on_event = plan, executor, on_event
-        self.waiting = deque(PointTask(name) for name in plan.missing)
+        self._unstarted = iter(plan.missing)
+        self._retries: deque[PointTask] = deque()
+        self._next: PointTask | None = None
         self._estimate = estimate
         self.running: dict[str, PointTask] = {}
         self.summary = SweepSummary()
@@ -131,7 +133,7 @@ class Runner:
         """
         began = time.perf_counter()
         try:
-            while self.waiting or self.running:
+            while self._waiting() or self.running:
                 self._start()
                 for task, outcome in self.executor.finished(_TIMEOUT_S):
                     del self.running[task.key]
@@ -142,11 +144,18 @@ class Runner:
         return self.summary
 
     def _start(self) -> None:
-        while self.waiting and self._has_free_slot(self.waiting[0]) and self._fits(self.waiting[0]):
-            task = self.waiting.popleft()
+        while (task := self._waiting()) and self._has_free_slot(task) and self._fits(task):
+            self._next = None
             task.grant_bytes = self._grant(task)
             self.running[task.key] = task
             self.executor.submit(task, self.plan.points[task.key].spec())
+
+    def _waiting(self) -> PointTask | None:
+        """The point that starts next: made late, so that a long sweep keeps nothing of points that wait."""
+        if self._next is None:
+            key = next(self._unstarted, None)
+            self._next = PointTask(key) if key is not None else self._retries.popleft() if self._retries else None
+        return self._next
 
     def _has_free_slot(self, task: PointTask) -> bool:
         """Whether it may go: one that has failed only where it runs at once, as it chooses its worker."""
@@ -202,7 +211,7 @@ class Runner:
         if task.tries < TRIES and task.deaths < DEATHS:
             task.alone = task.alone or outcome["why"] == MEMORY
             self.on_event({"event": "retry", **failure})
-            self.waiting.append(task)
+            self._retries.append(task)
         else:
             self.summary.failures.append(failure)
             self.on_event({"event": "failed", **failure})

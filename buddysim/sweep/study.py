@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -72,9 +72,28 @@ class Study:
 
     def points(self) -> Iterator[SweepPoint]:
         """The points, each once, in the order of the axes; without baselines."""
-        for settings in _product(self.axes):
-            if not any(self._matches(settings, each) for each in self.exclude):
-                yield SweepPoint(self.engine, settings)
+        return map(self.point_at, self.places())
+
+    def places(self) -> Iterator[int]:
+        """The places of the points in the product of the axes: those that nothing excludes."""
+        for place in range(self.product):
+            if not self.exclude or not any(self._matches(self._settings_at(place), each) for each in self.exclude):
+                yield place
+
+    def point_at(self, place: int) -> SweepPoint:
+        """The point at a place in the product of the axes, the last axis fastest."""
+        return SweepPoint(self.engine, self._settings_at(place))
+
+    def _settings_at(self, place: int) -> Alternative:
+        """One alternative of each axis; later axes win."""
+        chosen = []
+        for axis in reversed(self.axes):
+            place, index = divmod(place, len(axis))
+            chosen.append(axis[index])
+        settings: Alternative = {}
+        for alternative in reversed(chosen):
+            settings.update(alternative)
+        return settings
 
     def baseline_of(self, point: SweepPoint) -> SweepPoint | None:
         """Return the point whose time a point's time is normalized to; None if there is none."""
@@ -124,16 +143,6 @@ class Study:
             if here not in [self._canonical(settings, name, value) for value in values]:
                 return False
         return True
-
-
-def _product(axes: Sequence[Sequence[Alternative]]) -> Iterator[Alternative]:
-    """One alternative of each axis, in every combination, the last axis fastest; later axes win."""
-    if not axes:
-        yield {}
-        return
-    for before in _product(axes[:-1]):
-        for alternative in axes[-1]:
-            yield {**before, **alternative}
 
 
 class PointKeys:
