@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from buddysim.report.screen import Part
 
 NAME = "explain"
@@ -63,26 +65,31 @@ def _axes(name: str) -> Iterator[list[Part]]:
 
 
 def _keys(name: str) -> Iterator[list[Part]]:
-    """A key of machines, with each preset's value."""
+    """A key of machines, with its default and each preset's value."""
     from buddysim.machine import Machine
+    from buddysim.machine.fields import default_source
+    from buddysim.machine.section import default_text
 
-    for key, description in _machine_keys():
+    for key, field in _machine_keys():
         if key == name:
-            parts: list[Part] = [f"{name}, key of machine files: {description}"]
+            parts: list[Part] = [f"{name}, key of machine files: {field.description}"]
+            if source := default_source(field):
+                parts.append(f"default: {default_text(field)}; {source}")
             for preset in Machine.presets():
                 machine = Machine.load(preset)
                 if name in machine.dotted_keys():
-                    parts.append(f"{preset}: {machine.text(name)}; {machine.source(name)}")
+                    source = "the default" if machine.is_default(name) else machine.source(name)
+                    parts.append(f"{preset}: {machine.text(name)}; {source}")
             yield [*parts, "source: docs/reference/machine-keys.md"]
 
 
-def _machine_keys() -> Iterator[tuple[str, str]]:
+def _machine_keys() -> Iterator[tuple[str, FieldInfo]]:
     from buddysim.machine.model import keys
     from buddysim.machine.section import field_keys
     from buddysim.machine.training_table import TrainingConfig
 
-    for key, field in (*keys(), *field_keys(TrainingConfig, "training.")):
-        yield key, field.description or ""
+    yield from keys()
+    yield from field_keys(TrainingConfig, "training.")
 
 
 def _known() -> Iterator[str]:

@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
     machine = _load(args.machine)
     if args.set:
         machine = machine.with_overrides(parse_settings(args.set), where="--set")
-    write_plain_json(args, {**machine.to_dict(), "checksum": machine.checksum})
+    sources = {key: machine.source(key) for key in machine.dotted_keys() if key not in ("name", "description")}
+    write_plain_json(args, {**machine.to_dict(), "sources": sources, "checksum": machine.checksum})
     if is_on_stdout(args):
         return 0
     if args.toml:

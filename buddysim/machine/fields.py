@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from buddysim.base import hints
@@ -22,6 +23,8 @@ MAX_TIME_PS = units.PS_PER_S
 MAX_CYCLES = 10**9
 MAX_BYTES_PER_S = 10**15
 MAX_BYTES_PER_CYCLE = 2**20
+
+_SOURCE = "source of the default"
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,24 @@ class Value:
         return core_schema.no_info_plain_validator_function(
             self.read, serialization=core_schema.plain_serializer_function_ser_schema(self.write)
         )
+
+
+def key(default: Any, description: str, source: str) -> Any:
+    """A key that machine files may leave out.
+
+    Parameters
+    ----------
+    default : its value there
+    description : meaning, for documents
+    source : source of the default, or the reason for it: "assumed: ..."
+    """
+    return Field(default=default, description=description, json_schema_extra={_SOURCE: source})
+
+
+def default_source(field: FieldInfo) -> str:
+    """Return the source of a key's default; empty if it names none."""
+    extra = field.json_schema_extra
+    return str(extra.get(_SOURCE, "")) if isinstance(extra, dict) else ""
 
 
 def _same(value: Any) -> Any:

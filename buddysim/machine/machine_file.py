@@ -46,8 +46,22 @@ class MachineFile(Section):
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def source(self, key: str) -> str:
-        """Return the source of a dotted key's value."""
-        return self.sources.get(key, "not named by the machine file")
+        """Return the source of a dotted key's value: what the file names, or that of the key's default."""
+        if key in self.sources:
+            return self.sources[key]
+        return (
+            f"default: {fields.default_source(self._fields()[key])}"
+            if self.is_default(key)
+            else "not named by the machine file"
+        )
+
+    def is_default(self, key: str) -> bool:
+        """Whether a dotted key has its default, and the file names no source of its own."""
+        field = self._fields().get(key)
+        if key in self.sources or field is None or not fields.default_source(field):
+            return False
+        default = canonical_figures({key: field.get_default(call_default_factory=True)})
+        return bool(default[key] == self._canonical_figures[key])
 
     def with_overrides(
         self, overrides: Mapping[str, object], where: str | None = None, source: str | None = None

@@ -64,6 +64,15 @@ def value_of(field: FieldInfo) -> fields.Value:
     return next(mark for mark in marks if isinstance(mark, fields.Value))
 
 
+def default_text(field: FieldInfo) -> str:
+    """Return the default of a key as a machine file has it; none if the default is None."""
+    default = field.get_default(call_default_factory=True)
+    if default is None:
+        return "none"
+    written = value_of(field).write(default)
+    return str(written).lower() if isinstance(written, bool) else str(written)
+
+
 def figures(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
     """Return dotted keys and values of a section, or of sections by name, without values that are None."""
     if isinstance(value, Section):

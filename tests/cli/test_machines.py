@@ -151,3 +151,11 @@ def test_every_command_has_its_four_names() -> None:
         assert module.HELP
         assert callable(module.add_arguments)
         assert callable(module.run)
+
+
+def test_explain_shows_a_default_once(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "explain", "l2.partitions")
+    assert code == 0
+    assert out.count("no partitions are known") == 1
+    assert "p100-nvlink2: 1; the default\n" in out
+    assert "a100-40: 2; NVIDIA A100 whitepaper" in out

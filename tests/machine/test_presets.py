@@ -7,21 +7,48 @@ from pathlib import Path
 
 import pytest
 
+from buddysim.base.dotted import flat
 from buddysim.base.errors import BuddysimError
 from buddysim.machine import Machine
-from buddysim.machine.model import own_keys
-from buddysim.machine.presets import every_preset, nearest_machines, replay_presets
-
-KEYS = {key for key, _ in own_keys()} - {"name", "description"}
+from buddysim.machine.fields import default_source
+from buddysim.machine.model import keys
+from buddysim.machine.presets import every_preset, nearest_machines, preset, replay_presets
+from buddysim.machine.section import default_text
 
 
 @pytest.mark.parametrize("name", Machine.presets())
 def test_every_figure_has_a_source(name: str) -> None:
     machine = Machine.load(name)
     assert machine.name == name
-    needed = {*KEYS, *(key for key in machine.dotted_keys() if key.startswith("training."))}
-    assert needed <= set(machine.sources)
+    stated = {key for key, _ in flat(preset(name)) if not key.startswith("sources.")} - {"name", "description"}
+    assert stated <= set(machine.sources)
     assert all(len(source) > 3 for source in machine.sources.values())
+
+
+def test_every_default_has_a_source() -> None:
+    defaults = {key: field for key, field in keys() if not field.is_required() and key != "description"}
+    assert [key for key, field in defaults.items() if len(default_source(field)) < 4] == []
+
+
+@pytest.mark.parametrize("name", Machine.presets())
+def test_a_preset_states_no_default(name: str) -> None:
+    content = preset(name)
+    del content["sources"]
+    stated, fields = dict(flat(content)), dict(keys())
+    defaults = {key: default_text(fields[key]) for key in stated if key in fields and not fields[key].is_required()}
+    texts = {key: text for key, text in defaults.items() if key != "description"}
+    assert [key for key, text in texts.items() if str(stated[key]).lower() == text.lower()] == []
+
+
+def test_a_silent_preset_shows_the_default_and_its_source() -> None:
+    machine = Machine.load("p100-nvlink2")
+    assert machine.is_default("l2.partitions")
+    assert machine.source("l2.partitions") == "default: no partitions are known"
+    assert not machine.is_default("l2.size")
+    assert Machine.load("a100-40").source("l2.partitions") == Machine.load("a100-40").sources["l2.partitions"]
+    changed = machine.with_overrides({"l2.interleave_granularity": "4 KiB"}).to_dict()
+    del changed["sources"]["l2.interleave_granularity"]
+    assert Machine._checked(changed, "mine").source("l2.interleave_granularity") == "not named by the machine file"
 
 
 def test_paper_machine_is_table_2() -> None:

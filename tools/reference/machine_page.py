@@ -13,10 +13,9 @@ from buddysim.base.markdown import wrap_markdown
 from buddysim.machine import Machine
 from buddysim.machine.model import own_keys
 from buddysim.machine.scheme_sections import scheme_sections
-from buddysim.machine.section import Section, field_keys, value_of
+from buddysim.machine.section import Section, default_text, field_keys, value_of
 from buddysim.machine.training import shared_links
 from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
-from buddysim.machine.units import format_size
 from tools.reference import cell, head, table
 
 _HEAD = """
@@ -121,12 +120,8 @@ def _keys(keys: Iterable[tuple[str, FieldInfo]]) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "-"
-    default = field.get_default(call_default_factory=True)
-    if default is None:
-        return "none"
-    if isinstance(default, bool):
-        return f"`{str(default).lower()}`"
-    return f"`{format_size(default) if value_of(field).kind == 'size' else default}`"
+    text = default_text(field)
+    return text if text == "none" else f"`{text}`"
 
 
 def _links() -> str:

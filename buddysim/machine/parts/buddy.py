@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from buddysim.machine import fields
 from buddysim.machine.parts.geometry import check_sets
@@ -21,39 +21,61 @@ class MetadataCacheConfig(Section):
         "`metadata_cache.line`.",
     )
 
-    size: Annotated[int, fields.size("32 B", "64 MiB")] = Field(
-        default=128 * 1024, description="metadata-cache capacity of all slices together"
+    size: Annotated[int, fields.size("32 B", "64 MiB")] = fields.key(
+        128 * 1024,
+        "metadata-cache capacity of all slices together",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2: 4 KiB per L2 slice; section 3.2 says 64 "
+        "KB in 8 slices, see docs/reference/machine-keys.md",
     )
-    slices: Annotated[int, fields.count(1, 1024)] = Field(default=32, description="number of metadata-cache slices")
-    ways: Annotated[int, fields.count(1, 1024)] = Field(default=4, description="metadata-cache associativity")
-    line: Annotated[int, fields.size("32 B", "128 B")] = Field(
-        default=32,
-        description="size of a metadata line; 32 B hold the size classes of 64 entries, one metadata page of 8 KiB",
+    slices: Annotated[int, fields.count(1, 1024)] = fields.key(
+        32,
+        "number of metadata-cache slices",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2: one for each of the 32 L2 slices",
     )
-    hit_latency: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="latency that a metadata lookup adds to an L2 miss or write-back; 0: none",
+    ways: Annotated[int, fields.count(1, 1024)] = fields.key(
+        4,
+        "metadata-cache associativity",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2",
     )
-    lookup_interval: Duration = Field(
-        default=parse_time("1 core_cycles"), description="time between two lookups in a metadata-cache slice"
+    line: Annotated[int, fields.size("32 B", "128 B")] = fields.key(
+        32,
+        "size of a metadata line; 32 B hold the size classes of 64 entries, one metadata page of 8 KiB",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), section 3.2: the states of 64 entries; Tab. 2 "
+        "lists 128 B lines, see docs/reference/machine-keys.md",
     )
-    speculative_fetch: Switch = Field(
-        default=True,
-        description="fetch of device sectors on a metadata miss; true: in parallel with the metadata; false: after it",
+    hit_latency: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "latency that a metadata lookup adds to an L2 miss or write-back; 0: none",
+        "assumed: the lookup runs in parallel with the L2's tag lookup",
     )
-    on_pending_line: Annotated[str, fields.one_of("speculate", "wait")] = Field(
-        default="speculate",
-        description="action of a fill whose metadata line is pending; speculate: the same as on a miss; wait: fetch "
+    lookup_interval: Duration = fields.key(
+        parse_time("1 core_cycles"),
+        "time between two lookups in a metadata-cache slice",
+        "assumed: one lookup per slice and core cycle, as an L2 slice's tag lookup",
+    )
+    speculative_fetch: Switch = fields.key(
+        True,
+        "fetch of device sectors on a metadata miss; true: in parallel with the metadata; false: after it",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), section 3.2: device data and metadata are fetched "
+        "in parallel",
+    )
+    on_pending_line: Annotated[str, fields.one_of("speculate", "wait")] = fields.key(
+        "speculate",
+        "action of a fill whose metadata line is pending; speculate: the same as on a miss; wait: fetch "
         "data after the line has arrived",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), section 3.4, interpreted: speculation needs the "
+        "target ratio, which is known on every miss; docs/reference/machine-keys.md",
     )
-    cancel_misspeculated: Switch = Field(
-        default=False,
-        description="handling of unneeded speculative sectors that device memory has not begun to read; true: they are "
+    cancel_misspeculated: Switch = fields.key(
+        False,
+        "handling of unneeded speculative sectors that device memory has not begun to read; true: they are "
         "cancelled; false: they are read",
+        "assumed: the paper does not mention it; true is for comparison",
     )
-    perfect: Switch = Field(
-        default=False,
-        description="cost of metadata; true: entry sizes are known without lookups and traffic; false: as modelled",
+    perfect: Switch = fields.key(
+        False,
+        "cost of metadata; true: entry sizes are known without lookups and traffic; false: as modelled",
+        "assumed: as the paper; true is for comparison",
     )
 
     @model_validator(mode="after")
@@ -67,16 +89,20 @@ class MetadataCacheConfig(Section):
 class BuddyConfig(Section):
     """The carve-out of buddy memory."""
 
-    carve_out_ratio: Annotated[int, fields.count(0, 64)] = Field(
-        default=3, description="size of buddy memory as a multiple of device memory"
+    carve_out_ratio: Annotated[int, fields.count(0, 64)] = fields.key(
+        3,
+        "size of buddy memory as a multiple of device memory",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596): buddy memory is three times device memory, for "
+        "ratios up to 4x",
     )
-    bypass_1x: Switch = Field(
-        default=True,
-        description="storage of allocations with target ratio 1x; true: uncompressed and without metadata; false: as "
-        "any other",
+    bypass_1x: Switch = fields.key(
+        True,
+        "storage of allocations with target ratio 1x; true: uncompressed and without metadata; false: as any other",
+        "assumed: incompressible data need neither compressor nor metadata",
     )
-    eight_byte_class: Switch = Field(
-        default=True,
-        description="size class for entries of 1 to 8 B, which the target ratio 16x needs; true: the metadata have it; "
+    eight_byte_class: Switch = fields.key(
+        True,
+        "size class for entries of 1 to 8 B, which the target ratio 16x needs; true: the metadata have it; "
         "false: such entries count as 32 B",
+        "assumed: without it an entry of 1 to 8 B can't be told from one of 32 B",
     )

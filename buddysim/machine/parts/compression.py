@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
+from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section, Switch
 from buddysim.machine.units import parse_time
 
@@ -11,15 +10,20 @@ from buddysim.machine.units import parse_time
 class CompressionConfig(Section):
     """The compressor and decompressor of each L2 slice."""
 
-    latency: Duration = Field(
-        default=parse_time("11 dram_cycles"),
-        description="latency that compression or decompression adds to a write-back or fill",
+    latency: Duration = fields.key(
+        parse_time("11 dram_cycles"),
+        "latency that compression or decompression adds to a write-back or fill",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2, after Kim et al., Bit-Plane Compression, "
+        "ISCA 2016",
     )
-    initiation_interval: Duration = Field(
-        default=parse_time("1 dram_cycles"),
-        description="time between two entries that enter the compressor or decompressor of a slice",
+    initiation_interval: Duration = fields.key(
+        parse_time("1 dram_cycles"),
+        "time between two entries that enter the compressor or decompressor of a slice",
+        "assumed: pipelined, one entry per slice and DRAM cycle",
     )
-    fetch_whole_raw_entry: Switch = Field(
-        default=False,
-        description="sectors moved of an entry that is stored raw; true: all of them; false: the requested sectors",
+    fetch_whole_raw_entry: Switch = fields.key(
+        False,
+        "sectors moved of an entry that is stored raw; true: all of them; false: the requested sectors",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596): only the requested sectors of an incompressible "
+        "entry are moved",
     )

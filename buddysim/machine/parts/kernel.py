@@ -16,20 +16,23 @@ class KernelConfig(Section):
 
     launch_latency: Duration = Field(description="time from the launch of a kernel to its first thread block")
     block_launch_interval: Duration = Field(description="minimum time between two thread-block launches on one SM")
-    warp_launch_interval: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="time between the starts of two warps of a thread block; 0: all its warps start together",
+    warp_launch_interval: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "time between the starts of two warps of a thread block; 0: all its warps start together",
+        "assumed: in the overhead of a thread block",
     )
-    block_overhead: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="time of a thread block in addition to its instructions, for the first fetch and the final drain; "
-        "0: none",
+    block_overhead: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "time of a thread block in addition to its instructions, for the first fetch and the final drain; 0: none",
+        "assumed: hidden behind the other thread blocks of an SM; not published",
     )
-    block_order: Annotated[str, fields.one_of("round_robin")] = Field(
-        default="round_robin",
-        description="order in which SMs below their occupancy limits get thread blocks; round_robin: SM after SM",
+    block_order: Annotated[str, fields.one_of("round_robin")] = fields.key(
+        "round_robin",
+        "order in which SMs below their occupancy limits get thread blocks; round_robin: SM after SM",
+        "assumed: the order that GPGPU-Sim and the literature use",
     )
-    concurrent_kernels: Switch = Field(
-        default=True,
-        description="overlap of kernels of different streams; true: they may overlap; false: one kernel at a time",
+    concurrent_kernels: Switch = fields.key(
+        True,
+        "overlap of kernels of different streams; true: they may overlap; false: one kernel at a time",
+        "NVIDIA, CUDA C++ Programming Guide, concurrent kernel execution: kernels of different streams may run at once",
     )

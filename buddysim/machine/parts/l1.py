@@ -19,30 +19,37 @@ class L1Config(Section):
         '`l1.lines_per_cycle` is 1 with `l1.bank_conflicts = "tag_and_data"`.',
     )
 
-    enabled: Switch = Field(
-        default=True, description="use of the L1; true: loads look it up; false: every access goes to the L2"
+    enabled: Switch = fields.key(
+        True,
+        "use of the L1; true: loads look it up; false: every access goes to the L2",
+        "assumed: loads are cached in the L1, as NVIDIA's white papers say from Volta on",
     )
     size: Annotated[int, fields.size("512 B", "16 MiB")] = Field(description="L1 capacity per SM")
     ways: Annotated[int, fields.count(1, 1024)] = Field(description="L1 associativity")
-    line: Annotated[int, fields.size("128 B", "128 B")] = Field(
-        default=LINE_BYTES, description="size of an L1 line of four 32 B sectors; 128 B is the only size modelled"
+    line: Annotated[int, fields.size("128 B", "128 B")] = fields.key(
+        LINE_BYTES,
+        "size of an L1 line of four 32 B sectors; 128 B is the only size modelled",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2; Jia et al., arXiv 1804.06826 (Volta), "
+        "1903.07486 (Turing); assumed for others",
     )
     load_to_use: PositiveDuration = Field(description="latency of an L1 hit on an idle machine, from issue to use")
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
         description="lines of one instruction that the L1 looks up per core cycle"
     )
-    bank_conflicts: Annotated[str, fields.one_of("none", "sector", "tag_and_data")] = Field(
-        default="none",
-        description="model of L1 bank conflicts; none: lines enter at lines_per_cycle; sector: sector n of each line "
+    bank_conflicts: Annotated[str, fields.one_of("none", "sector", "tag_and_data")] = fields.key(
+        "none",
+        "model of L1 bank conflicts; none: lines enter at lines_per_cycle; sector: sector n of each line "
         "is in bank n, and lines of an instruction without a common bank enter together; tag_and_data: an instruction "
         "takes one cycle per line in the busiest of 4 tag banks, and at least one per word in the busiest of 32 data "
         "banks",
+        "assumed: the banks of the L1 are not published, and no strides were measured",
     )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L1")
-    max_mshr_merges: Annotated[int, fields.count(0, 14)] = Field(
-        default=0,
-        description="maximum accesses that merge with one pending line; the next one blocks the L1 until the line has "
+    max_mshr_merges: Annotated[int, fields.count(0, 14)] = fields.key(
+        0,
+        "maximum accesses that merge with one pending line; the next one blocks the L1 until the line has "
         "arrived; 0: unlimited",
+        "assumed: any number: the limit is not published",
     )
 
     @model_validator(mode="after")

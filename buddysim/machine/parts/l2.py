@@ -26,45 +26,59 @@ class L2Config(Section):
     size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(description="L2 capacity of all slices together")
     slices: Annotated[int, fields.count(1, 1024)] = Field(description="number of L2 slices, each with its own port")
     ways: Annotated[int, fields.count(1, 1024)] = Field(description="L2 associativity")
-    line: Annotated[int, fields.size("128 B", "128 B")] = Field(
-        default=LINE_BYTES, description="size of an L2 line of four 32 B sectors; 128 B is the only size modelled"
+    line: Annotated[int, fields.size("128 B", "128 B")] = fields.key(
+        LINE_BYTES,
+        "size of an L2 line of four 32 B sectors; 128 B is the only size modelled",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2; Accel-Sim, SM7_QV100/gpgpusim.config (Volta); "
+        "assumed for others",
     )
     load_to_use: PositiveDuration = Field(description="latency of an L2 hit on an idle machine, from issue to use")
     bandwidth: Rate = Field(description="bandwidth of an L2 slice, in each direction")
-    interleave_granularity: Annotated[int, fields.size("128 B", "64 KiB")] = Field(
-        default=LINE_BYTES,
-        description="size of the contiguous memory that maps to one L2 slice, a power of two; 128 B: one line",
+    interleave_granularity: Annotated[int, fields.size("128 B", "64 KiB")] = fields.key(
+        LINE_BYTES,
+        "size of the contiguous memory that maps to one L2 slice, a power of two; 128 B: one line",
+        "assumed: a line; hashes of addresses are not published",
     )
-    slice_hash: Annotated[str, fields.member_of("slice hash")] = Field(
-        default="xor_fold", description="hash of an address to its L2 slice"
+    slice_hash: Annotated[str, fields.member_of("slice hash")] = fields.key(
+        "xor_fold",
+        "hash of an address to its L2 slice",
+        "assumed: hashes of addresses are not published",
     )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L2 slice")
-    atomic_interval: PositiveDuration = Field(
-        default=parse_time("1 core_cycles"),
-        description="time between two atomic operations of an L2 slice, each on one sector of one instruction",
+    atomic_interval: PositiveDuration = fields.key(
+        parse_time("1 core_cycles"),
+        "time between two atomic operations of an L2 slice, each on one sector of one instruction",
+        "assumed: one operation per clock, which NVIDIA's Kepler GK110 whitepaper is remembered to give for a "
+        "common global address (cited from memory, not checked), still so, and all that an instruction does to a "
+        "sector one operation; checked: NVIDIA's Nsight guide, Memory Statistics - Atomics: threads of a warp on "
+        "one address are serialized, others from compute capability 3.x on nearly as quick as loads",
     )
-    dirty_store_interval: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="time of an L2 slice's port for each sector that a store finds dirty, in addition to that of its "
-        "data; 0: none",
+    dirty_store_interval: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "time of an L2 slice's port for each sector that a store finds dirty, in addition to that of its data; 0: none",
+        "assumed: none; measured on Volta alone (gv100)",
     )
-    max_dirty: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
-        default=0,
-        description="maximum dirty data in the L2, enforced per set: the oldest dirty lines beyond it are written "
+    max_dirty: Annotated[int, fields.size("0 B", "1 GiB")] = fields.key(
+        0,
+        "maximum dirty data in the L2, enforced per set: the oldest dirty lines beyond it are written "
         "back; 0 B: unlimited",
+        "assumed: none; measured on Volta alone (gv100)",
     )
-    fetch_granularity: Annotated[int, fields.size("32 B", "64 B")] = Field(
-        default=32,
-        description="size of an L2 read miss to uncompressed memory; 32 B: a sector; 64 B: an aligned pair of sectors",
+    fetch_granularity: Annotated[int, fields.size("32 B", "64 B")] = fields.key(
+        32,
+        "size of an L2 read miss to uncompressed memory; 32 B: a sector; 64 B: an aligned pair of sectors",
+        "assumed: a sector; NVIDIA's default is 64 B on Volta (gv100), others were not checked",
     )
-    partitions: Annotated[int, fields.count(1, 16)] = Field(
-        default=1,
-        description="number of L2 partitions with equal numbers of slices; an SM reads through its local partition, "
+    partitions: Annotated[int, fields.count(1, 16)] = fields.key(
+        1,
+        "number of L2 partitions with equal numbers of slices; an SM reads through its local partition, "
         "which replicates remote lines; 1: a single L2",
+        "no partitions are known",
     )
-    partition_latency: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="additional round-trip latency of a request to a remote L2 partition",
+    partition_latency: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "additional round-trip latency of a request to a remote L2 partition",
+        "one partition",
     )
     fill_on_memcpy: Switch = Field(
         description="contents of the L2 after a memcpy or memset; true: the last bytes written; false: none of them"

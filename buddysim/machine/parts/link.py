@@ -15,15 +15,21 @@ class LinkConfig(Section):
     """The interconnect to buddy and host memory: two independent directions."""
 
     bandwidth: Rate = Field(description="link bandwidth to the GPU")
-    write_bandwidth: Annotated[Bandwidth, fields.bandwidth(zero=True)] = Field(
-        default=parse_bandwidth("0 GB/s"), description="link bandwidth from the GPU; 0 GB/s: link.bandwidth"
+    write_bandwidth: Annotated[Bandwidth, fields.bandwidth(zero=True)] = fields.key(
+        parse_bandwidth("0 GB/s"),
+        "link bandwidth from the GPU; 0 GB/s: link.bandwidth",
+        "assumed: as to the GPU",
     )
     load_to_use: PositiveDuration = Field(
         description="latency of an L2 miss to memory across the link on an idle machine, from issue to use"
     )
-    header_size: Annotated[int, fields.size("0 B", "4 KiB")] = Field(
-        default=0, description="size of a packet's header on the link; 0 B: link.bandwidth is goodput"
+    header_size: Annotated[int, fields.size("0 B", "4 KiB")] = fields.key(
+        0,
+        "size of a packet's header on the link; 0 B: link.bandwidth is goodput",
+        "assumed: link.bandwidth is goodput; 16 B or 32 B models packet headers",
     )
-    max_payload: Annotated[int, fields.size("32 B", "64 KiB")] = Field(
-        default=128, description="maximum payload per packet on the link; 128 B: one entry"
+    max_payload: Annotated[int, fields.size("32 B", "64 KiB")] = fields.key(
+        128,
+        "maximum payload per packet on the link; 128 B: one entry",
+        "assumed: one entry; only counts with a header",
     )

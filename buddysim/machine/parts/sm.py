@@ -36,43 +36,52 @@ class SmConfig(Section):
     assumed_instruction_latency: Duration = Field(
         description="time per instruction of a compute gap, for traces that have instruction counts without dependences"
     )
-    barrier_latency: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="time from the last arrival at a barrier to the next instructions of its warps, in addition to the "
+    barrier_latency: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "time from the last arrival at a barrier to the next instructions of its warps, in addition to the "
         "issue interval; 0: barriers release at once",
+        "assumed: none; published for Volta (gv100), not looked up for others",
     )
-    barrier_arrival_interval: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="time between two barrier arrivals of one SM; 0: any number of warps arrive at once",
+    barrier_arrival_interval: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "time between two barrier arrivals of one SM; 0: any number of warps arrive at once",
+        "assumed: none; measured for Turing, taken for Volta (gv100)",
     )
-    icache_miss_latency: Duration = Field(
-        default=parse_time("0 core_cycles"),
-        description="latency of the first fetch of an instruction-cache line by an SM in a kernel; 0: instruction "
+    icache_miss_latency: Duration = fields.key(
+        parse_time("0 core_cycles"),
+        "latency of the first fetch of an instruction-cache line by an SM in a kernel; 0: instruction "
         "fetches always hit",
+        "assumed: none, code is in the caches when a kernel starts, as where it has run before",
     )
-    icache_prefetch_lines: Annotated[int, fields.count(0, 64)] = Field(
-        default=0,
-        description="instruction-cache lines prefetched after the one that a warp reaches; 0: no prefetch",
+    icache_prefetch_lines: Annotated[int, fields.count(0, 64)] = fields.key(
+        0,
+        "instruction-cache lines prefetched after the one that a warp reaches; 0: no prefetch",
+        "no code is fetched",
     )
-    blocking_atomics: Switch = Field(
-        default=False,
-        description="waiting for atomics whose result is unused; true: the warp blocks until the atomic returns; "
+    blocking_atomics: Switch = fields.key(
+        False,
+        "waiting for atomics whose result is unused; true: the warp blocks until the atomic returns; "
         "false: the warp continues, as after any load",
+        "assumed: a warp goes on until it uses what an atomic returns, as past a load",
     )
-    split_conflicting_atomics: Switch = Field(
-        default=False,
-        description="requests of an atomic instruction whose lanes have one address; true: one request for each such "
+    split_conflicting_atomics: Switch = fields.key(
+        False,
+        "requests of an atomic instruction whose lanes have one address; true: one request for each such "
         "lane; false: one request per line",
+        "assumed: hardware sends an instruction's atomics on a line together",
     )
-    stall_on_busy_unit: Switch = Field(
-        default=False,
-        description="waiting of a warp whose execution unit is busy; true: its own initiation intervals delay it, too; "
+    stall_on_busy_unit: Switch = fields.key(
+        False,
+        "waiting of a warp whose execution unit is busy; true: its own initiation intervals delay it, too; "
         "false: these delay only the warps after it",
+        "assumed, as measured results were made; true was checked against Accel-Sim alone",
     )
-    exit_waits_for_stores: Switch = Field(
-        default=True,
-        description="waiting of an exiting warp for the acknowledgements of its stores; true: the warp waits; false: "
+    exit_waits_for_stores: Switch = fields.key(
+        True,
+        "waiting of an exiting warp for the acknowledgements of its stores; true: the warp waits; false: "
         "only the end of the kernel waits",
+        "assumed: the choice of the model; STREAM's init on real GPUs says that blocks end before, its other "
+        "kernels that they do not (docs/validation/hardware.md)",
     )
 
     @model_validator(mode="after")

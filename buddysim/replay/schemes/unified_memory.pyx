@@ -27,7 +27,7 @@ from typing import Annotated
 import numpy as np
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section
@@ -548,60 +548,82 @@ class UmConfig(Section):
         "`um.max_pending_faults_per_sm` needs `um.fault_replay_scope = \"sm\"`.",
     )
 
-    oversubscription: Annotated[float, fields.number(0.0, 0.999)] = Field(
-        default=0.5, description="fraction of the footprint that exceeds device memory"
+    oversubscription: Annotated[float, fields.number(0.0, 0.999)] = fields.key(
+        0.5,
+        "fraction of the footprint that exceeds device memory",
+        "Choukse et al., Buddy Compression (arXiv 1903.02596), Fig. 12: up to half of the footprint does not fit",
     )
-    page_size: Annotated[int, fields.size("4 KiB", "2 MiB")] = Field(
-        default=64 * 1024, description="size of a page, the unit of migration"
+    page_size: Annotated[int, fields.size("4 KiB", "2 MiB")] = fields.key(
+        64 * 1024,
+        "size of a page, the unit of migration",
+        "leaf of the driver's prefetch tree: Ganguly et al., ISCA 2019",
     )
-    va_block_size: Annotated[int, fields.size("4 KiB", "1 GiB")] = Field(
-        default=2 * 1024**2, description="size of a VA block, whose pages are under one prefetch tree"
+    va_block_size: Annotated[int, fields.size("4 KiB", "1 GiB")] = fields.key(
+        2 * 1024**2,
+        "size of a VA block, whose pages are under one prefetch tree",
+        "root of the driver's prefetch tree: Ganguly et al., ISCA 2019",
     )
-    eviction_granularity: Annotated[int, fields.size("0 B", "1 GiB")] = Field(
-        default=0,
-        description="size of the aligned group of pages for which device memory is allocated, and evicted, at once; 0 B: one page",
+    eviction_granularity: Annotated[int, fields.size("0 B", "1 GiB")] = fields.key(
+        0,
+        "size of the aligned group of pages for which device memory is allocated, and evicted, at once; 0 B: one page",
+        "assumed: pages are evicted one by one",
     )
-    capacity: Annotated[int, fields.size("0 B", "1 TiB")] = Field(
-        default=0, description="device memory for pages; 0 B: the footprint less um.oversubscription"
+    capacity: Annotated[int, fields.size("0 B", "1 TiB")] = fields.key(
+        0,
+        "device memory for pages; 0 B: the footprint less um.oversubscription",
+        "the fraction um.oversubscription is used",
     )
-    initial_location: Annotated[str, fields.one_of("device", "host")] = Field(
-        default="device",
-        description="location of pages before the first kernel; device: as many as fit are resident, the lowest first; "
+    initial_location: Annotated[str, fields.one_of("device", "host")] = fields.key(
+        "device",
+        "location of pages before the first kernel; device: as many as fit are resident, the lowest first; "
         "host: none is",
+        "assumed: data are in device memory when a run starts, as far as they fit",
     )
-    eviction_order: Annotated[str, fields.one_of("lru_access", "lru_migration")] = Field(
-        default="lru_access",
-        description="order of evictions; lru_access: the group least recently accessed or migrated to; "
+    eviction_order: Annotated[str, fields.one_of("lru_access", "lru_migration")] = fields.key(
+        "lru_access",
+        "order of evictions; lru_access: the group least recently accessed or migrated to; "
         "lru_migration: the group least recently migrated to",
+        "assumed: least recently used, with every access counted",
     )
-    serialize_transfers: Annotated[bool, fields.switch()] = Field(
-        default=False,
-        description="overlap of migrations; true: a migration waits for its evictions, and the next batch for both; "
+    serialize_transfers: Annotated[bool, fields.switch()] = fields.key(
+        False,
+        "overlap of migrations; true: a migration waits for its evictions, and the next batch for both; "
         "false: they overlap",
+        "assumed: the link carries both directions at once",
     )
-    fault_batch_latency: Duration = Field(default=parse_time("30 us"), description="time to service one fault batch")
-    max_batch_faults: Annotated[int, fields.count(1, 1_000_000)] = Field(
-        default=256, description="maximum number of faults in a fault batch"
+    fault_batch_latency: Duration = fields.key(
+        parse_time("30 us"),
+        "time to service one fault batch",
+        "assumed: middle of the 20 to 50 us that Zheng et al., HPCA 2016, and later work report",
     )
-    fault_service: Annotated[str, fields.one_of("immediate", "batched")] = Field(
-        default="immediate",
-        description="service of faults; immediate: each as it arrives; batched: those of a batch when it starts, in address "
+    max_batch_faults: Annotated[int, fields.count(1, 1_000_000)] = fields.key(
+        256,
+        "maximum number of faults in a fault batch",
+        "default batch of NVIDIA's open kernel driver (uvm_perf_fault_batch_count)",
+    )
+    fault_service: Annotated[str, fields.one_of("immediate", "batched")] = fields.key(
+        "immediate",
+        "service of faults; immediate: each as it arrives; batched: those of a batch when it starts, in address "
         "order, one VA block at a time, and warps resume when the batch ends",
+        "assumed: a fault's page is serviced as soon as its batch has been",
     )
-    fault_replay_scope: Annotated[str, fields.one_of("warp", "sm")] = Field(
-        default="warp",
-        description="warps that stop at a fault and replay it; warp: the faulting one; sm: all of its SM, which issues "
+    fault_replay_scope: Annotated[str, fields.one_of("warp", "sm")] = fields.key(
+        "warp",
+        "warps that stop at a fault and replay it; warp: the faulting one; sm: all of its SM, which issues "
         "nothing until its faults are serviced and replays them when a batch ends",
+        "assumed: other warps of the SM go on",
     )
-    max_pending_faults_per_sm: Annotated[int, fields.count(0, 1_000_000)] = Field(
-        default=0,
-        description="maximum accesses to lines of an SM that wait for pages; at this number the SM issues nothing; "
+    max_pending_faults_per_sm: Annotated[int, fields.count(0, 1_000_000)] = fields.key(
+        0,
+        "maximum accesses to lines of an SM that wait for pages; at this number the SM issues nothing; "
         "0: unlimited, with one fault for each 4 KiB that a warp accesses",
+        "assumed: no limit",
     )
-    zero_fill_untouched: Annotated[bool, fields.switch()] = Field(
-        default=False,
-        description="first migration of pages that no memcpy, memset or kernel has written; true: they are zero-filled on "
+    zero_fill_untouched: Annotated[bool, fields.switch()] = fields.key(
+        False,
+        "first migration of pages that no memcpy, memset or kernel has written; true: they are zero-filled on "
         "the GPU; false: they are copied from the host",
+        "assumed: every page is migrated",
     )
 
     @model_validator(mode="after")
