@@ -12,8 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
-from buddysim.importers.archive import folder_with
 from buddysim.importers.opencl import BundleImportOptions, convert_bundle
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.archive import folder_with  # noqa: E402
 
 
 def parse_launches(text: str) -> tuple[int, int]:

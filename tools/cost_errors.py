@@ -14,13 +14,17 @@ from statistics import median
 
 from buddysim.base.markdown import wrap_markdown
 from buddysim.base.output import write_text
-from buddysim.training.cost.evaluate import (
+from buddysim.training.cost.evaluate import errors, median_error
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.layer_times.errors import (  # noqa: E402
     cross_validation,
-    errors,
     held_out,
     independent_networks,
     mean_median,
-    median_error,
     median_interval,
     of_kind,
     one_gpu_left_out,
@@ -32,7 +36,7 @@ from buddysim.training.cost.evaluate import (
     whole_networks,
 )
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "validation" / "layer-times.md"
+DOCUMENT = ROOT / "docs" / "validation" / "layer-times.md"
 TARGET = 0.15
 
 INTRODUCTION = """\

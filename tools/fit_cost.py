@@ -9,9 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from buddysim.base.output import write_text
-from buddysim.training.cost.shipping import DATA_FOLDER, fitted_files
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.layer_times.shipped_fit import DATA_FOLDER, fitted_files  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

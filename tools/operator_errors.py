@@ -20,7 +20,6 @@ import numpy as np
 from buddysim.base.output import write_text
 from buddysim.base.textfile import toml_text
 from buddysim.machine.training import TrainingMachine
-from buddysim.training.cost.evaluate import independent_networks, outside_iterations
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.constants import OperatorConstants, fitted_constants
 from buddysim.training.cost.operators.figures import POWER_EXPONENT, GpuFigures
@@ -39,7 +38,12 @@ from buddysim.training.cost.operators.steps import (
 )
 from buddysim.training.cost.ranges import GENERATIONS, LEVEL, OLDER, MeasuredRatio, covered, range_of
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.layer_times.errors import independent_networks, outside_iterations  # noqa: E402
+
 PAGE = ROOT / "docs" / "validation" / "operators.md"
 DATA = ROOT / "buddysim" / "training" / "cost" / "data" / "iterations"
 CLASSES_US = (0.0, 20.0, 100.0, 1000.0, float("inf"))

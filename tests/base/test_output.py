@@ -217,7 +217,6 @@ MAY_WRITE = {
     "capture/opencl/programs.py",
     "capture/torch/spool.py",
     "capture/torch/__init__.py",
-    "importers/archive.py",
     "sweep/store.py",
     "sweep/index.py",
     "sweep/memory_grants.py",

@@ -147,8 +147,6 @@ OWN_DATA = {
     "papers/buddy/batch_accuracy.py": "package data",
     "papers/buddy/digitized_figures.py": "package data",
     "papers/vdnn/performance_numbers.py": "package data",
-    "training/cost/shipping.py": "package data",
-    "training/cost/evaluate.py": "package data",
     "training/cost/timings.py": "writes CSV only",
     "base/csvfile.py": "writes CSV only",
     "training/networks/from_torch/cuda_rules/differences.py": "package data",

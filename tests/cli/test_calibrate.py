@@ -8,7 +8,7 @@ import pytest
 
 from buddysim.cli import main
 from buddysim.training.cost import CostModel
-from buddysim.training.cost.shipping import DATA_FOLDER
+from tools.layer_times.shipped_fit import DATA_FOLDER
 
 TIMINGS = str(DATA_FOLDER / "calibration" / "v100-cudnn7.csv")
 

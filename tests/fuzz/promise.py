@@ -15,8 +15,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.result import peak_rss_bytes
 from buddysim.base.terminal import LONGEST_LINE, say
 from buddysim.cli import main
-from buddysim.importers.archive import folder_with
 from buddysim.importers.opencl import convert_bundle
+from tools.archive import folder_with
 
 #: Processor time of a command on a small file after which it counts as hanging; sanitizers take ten times as long.
 MAX_S = 60

@@ -14,11 +14,12 @@ from typing import Any
 
 from buddysim.training.cost.calibration import GROUPS, Calibration, SharedConstants
 from buddysim.training.cost.curve import PassTimeModel, curve_name
-from buddysim.training.cost.curve_search import SHORTEST_S
 from buddysim.training.cost.dataset import Dataset, passes_of
 from buddysim.training.cost.traffic import unweighted_bytes
 from buddysim.training.cost.work import PASSES
 
+SHORTEST_S = 2e-6
+"""A timing shorter than its launch counts as this long, without the launch."""
 DIGITS = 4
 
 PRIOR_SHAPES = 2

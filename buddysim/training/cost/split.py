@@ -41,10 +41,5 @@ def split(timings: Iterable[MeasuredPass]) -> tuple[list[MeasuredPass], list[Mea
     )
 
 
-def fold(shape: str, folds: int) -> int:
-    """Return the fold, 0 to `folds` - 1, of a shape in the cross-validation within the calibration timings."""
-    return int(hashlib.sha256(f"fold {shape}".encode()).hexdigest(), 16) % folds
-
-
 def _order(shape: str) -> str:
     return hashlib.sha256(shape.encode()).hexdigest()

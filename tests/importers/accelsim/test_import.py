@@ -12,7 +12,7 @@ from buddysim.cli import main
 from buddysim.compress import entry_classes
 from buddysim.compress.compressors import size_map_algorithms
 from buddysim.importers.accelsim import AccelsimImportOptions, AccelsimImportSummary, SnapshotFile, import_accelsim
-from buddysim.importers.archive import folder_with
+from tools.archive import folder_with
 
 HERE = Path(__file__).parent
 MEMORY = 0x7F0000000000

@@ -14,10 +14,10 @@ import pytest
 import buddysim.trace as bt
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import entry_classes
-from buddysim.importers.archive import folder_with
 from buddysim.importers.opencl import BundleImportOptions, convert_bundle
 from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, TAIL
 from tests.importers.opencl.captures import write_bundle
+from tools.archive import folder_with
 
 
 def converted(bundle: Path, tmp_path: Path, options: BundleImportOptions | None = None) -> bt.Trace:

@@ -20,24 +20,22 @@ from buddysim.training.cost.calibration import (
     version_of,
 )
 from buddysim.training.cost.curve import PeakRates
-from buddysim.training.cost.curve_search import fit_curve
 from buddysim.training.cost.dataset import Dataset
-from buddysim.training.cost.evaluate import (
-    errors,
-    held_out,
-    independent_networks,
-    median_error,
-    median_interval,
-    of_kind,
-    outside_iterations,
-    predicted_ms,
-    shipped_model,
-)
+from buddysim.training.cost.evaluate import errors, median_error, predicted_ms
 from buddysim.training.cost.fit import fit_calibration
-from buddysim.training.cost.shipping import DATA_FOLDER, FITTED_NETWORKS, fitted_files, part, totals
 from buddysim.training.cost.split import held_out_shapes, split
 from buddysim.training.cost.timings import MeasuredPass
 from buddysim.training.cost.work import PASSES
+from tools.layer_times.curve_search import fit_curve
+from tools.layer_times.errors import (
+    held_out,
+    independent_networks,
+    median_interval,
+    of_kind,
+    outside_iterations,
+    shipped_model,
+)
+from tools.layer_times.shipped_fit import DATA_FOLDER, FITTED_NETWORKS, fitted_files, part, totals
 
 WITH_TARGET = [("titan-x", "cudnn4"), ("titan-x", "cudnn5"), ("titan-xp", "cudnn5")]
 WITH_TARGET += [("m40", "cudnn5"), ("p100", "cudnn5"), ("v100", "cudnn7")]

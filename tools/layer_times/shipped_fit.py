@@ -13,7 +13,6 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.algorithms import MEMORY_OPTIMAL
 from buddysim.training.cost.calibration import Calibration, SharedConstants, common_toml
 from buddysim.training.cost.curve import PeakRates
-from buddysim.training.cost.curve_search import fit_curves
 from buddysim.training.cost.dataset import Dataset
 from buddysim.training.cost.fit import DIGITS, deviations, fit_bandwidth, fit_calibration
 from buddysim.training.cost.model import CostModel
@@ -21,6 +20,7 @@ from buddysim.training.cost.timings import MeasuredPass, read_timings
 from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, ConvWork, Pass
 from buddysim.training.networks.graph import Network
 from buddysim.training.networks.load import load_network
+from tools.layer_times.curve_search import fit_curves
 
 DATA_FOLDER = Path(buddysim.training.cost.__file__).parent / "data"
 

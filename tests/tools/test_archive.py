@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.importers.archive import folder_with
+from tools.archive import folder_with
 
 
 def packed(path: Path, *members: tuple[str, bytes, str]) -> Path:

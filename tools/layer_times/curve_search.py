@@ -11,10 +11,8 @@ from scipy import ndimage
 
 from buddysim.training.cost.curve import TILE, PassTimeModel, curve_name
 from buddysim.training.cost.dataset import Dataset, PassTiming
+from buddysim.training.cost.fit import SHORTEST_S
 from buddysim.training.cost.work import PASSES
-
-SHORTEST_S = 2e-6
-"""A timing shorter than its launch counts as this long, without the launch."""
 
 GRID: dict[str, tuple[float, ...]] = {
     "rows": (0, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 2048),
