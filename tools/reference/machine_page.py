@@ -121,7 +121,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "-"
     text = default_text(field)
-    return text if text == "none" else f"`{text}`"
+    return text if field.default is None else f"`{text}`"
 
 
 def _links() -> str:
