@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
         print_screen([description_table((), [(kind, ", ".join(registry(kind).names())) for kind in HOMES])])
         return 0
     kind = args.kind.replace("-", " ").lower()
+    kind = next((each for each in HOMES if each.lower() == kind), kind)
     if kind not in HOMES and kind.removesuffix("s") in HOMES:
         kind = kind.removesuffix("s")
     if kind not in HOMES:

@@ -81,7 +81,6 @@ def _l1_numbers(m: Machine) -> dict[str, object]:
         "l1_ways": m.l1.ways,
         "l1_hit_ps": m.ps(m.l1.load_to_use),
         "l1_line_ps": line_ps,
-        "l1_bank_model": ("none", "sector", "tag_and_data").index(m.l1.bank_conflicts),
         "l1_max_mshr_merges": m.l1.max_mshr_merges,
         "l1_mshrs": m.l1.mshrs,
         "l1_queue_ps": L1_QUEUE_LINES * line_ps,

@@ -21,7 +21,7 @@ from tests.capture.opencl.running import needs_opencl
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
 #: The page of each kind; a machine is described, not added.
-PAGES = {kind: f"add-{'an' if kind[0] in 'aeiou' else 'a'}-{kind.replace(' ', '-')}.md" for kind in HOMES}
+PAGES = {kind: f"add-{'an' if kind[0] in 'aeiouL' else 'a'}-{kind.lower().replace(' ', '-')}.md" for kind in HOMES}
 PAGES["machine"] = "describe-a-machine.md"
 EXAMPLE = r"^Example: \[`[\w.]+`\]\((\.\./examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`"
 
@@ -78,6 +78,23 @@ def run(commands: tuple[str, ...], folder: Path, package_parent: Path) -> str:
     return printed
 
 
+def package_with(example: Example, folder: Path) -> Path:
+    """Copy the package into a folder, add exactly this file, build a Cython file as the others are; return the file."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "buddysim", folder / "buddysim", ignore=ignored)
+    added = folder / example.folder / example.file.name.replace("_", "-" if example.file.suffix == ".toml" else "_")
+    assert added.parent.is_dir()
+    shutil.copyfile(example.file, added)
+    if added.suffix == ".pyx":
+        module = ".".join(added.relative_to(folder).with_suffix("").parts)
+        library = folder / "built" / f"{added.stem}.so"
+        library.parent.mkdir()
+        compiler = folder / "buddysim" / "base" / "compile_plugin.py"
+        subprocess.run([sys.executable, str(compiler), str(added), module, str(library)], check=True, cwd=folder)
+        library.rename(added.with_suffix(".so"))
+    return added
+
+
 def test_every_kind_has_its_page() -> None:
     """The common page links all of them, and every example file is on one."""
     common = (HOW_TO / "add-a-plugin.md").read_text(encoding="utf-8")
@@ -102,19 +119,7 @@ def test_an_example_works_from_outside_the_package(example: Example, tmp_path: P
 @pytest.mark.slow
 @parametrized
 def test_an_example_works_as_one_more_file_of_the_package(example: Example, tmp_path: Path) -> None:
-    """In a copy of the package, to which exactly this file is added; a Cython file is built as the others are."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "buddysim", tmp_path / "buddysim", ignore=ignored)
-    added = tmp_path / example.folder / example.file.name.replace("_", "-" if example.file.suffix == ".toml" else "_")
-    assert added.parent.is_dir()
-    shutil.copyfile(example.file, added)
-    if added.suffix == ".pyx":
-        module = ".".join(added.relative_to(tmp_path).with_suffix("").parts)
-        library = tmp_path / "built" / f"{added.stem}.so"
-        library.parent.mkdir()
-        compiler = tmp_path / "buddysim" / "base" / "compile_plugin.py"
-        subprocess.run([sys.executable, str(compiler), str(added), module, str(library)], check=True, cwd=tmp_path)
-        library.rename(added.with_suffix(".so"))
+    added = package_with(example, tmp_path)
     without = [re.sub(r" --plugin \S+", "", command) for command in example.commands]
     if added.suffix == ".toml":
         without = [command.replace(f"docs/examples/plugins/{example.file.name}", added.stem) for command in without]

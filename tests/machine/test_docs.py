@@ -53,7 +53,6 @@ def test_every_key_is_documented_as_it_is() -> None:
 BROKEN: dict[str, dict[str, object]] = {
     "`sm.threads` is at least": {"sm.threads": 32},
     "`l1.size` is a multiple": {"l1.size": "600 B"},
-    "`l1.lines_per_cycle` is 1": {"l1.lines_per_cycle": 2, "l1.bank_conflicts": "tag_and_data"},
     "`l2.size` is a multiple": {"l2.size": "1000 KiB"},
     "`l2.slices` is a multiple": {"l2.slices": 24, "l2.size": "3 MiB", "l2.partitions": 5},
     "`l2.fetch_granularity` is 32 B": {"l2.fetch_granularity": "48 B"},

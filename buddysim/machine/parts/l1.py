@@ -14,10 +14,7 @@ from buddysim.machine.section import PositiveDuration, Section, Switch
 class L1Config(Section):
     """The private cache of an SM: write-through, no allocation on a store, invalidated at kernel boundaries."""
 
-    RULES = (
-        "`l1.size` is a multiple of `l1.ways` x `l1.line`; the number of sets need not be a power of two.",
-        '`l1.lines_per_cycle` is 1 with `l1.bank_conflicts = "tag_and_data"`.',
-    )
+    RULES = ("`l1.size` is a multiple of `l1.ways` x `l1.line`; the number of sets need not be a power of two.",)
 
     enabled: Switch = fields.key(
         True,
@@ -36,12 +33,9 @@ class L1Config(Section):
     lines_per_cycle: Annotated[int, fields.count(1, 16)] = Field(
         description="lines of one instruction that the L1 looks up per core cycle"
     )
-    bank_conflicts: Annotated[str, fields.one_of("none", "sector", "tag_and_data")] = fields.key(
+    bank_conflicts: Annotated[str, fields.member_of("L1 banking")] = fields.key(
         "none",
-        "model of L1 bank conflicts; none: lines enter at lines_per_cycle; sector: sector n of each line "
-        "is in bank n, and lines of an instruction without a common bank enter together; tag_and_data: an instruction "
-        "takes one cycle per line in the busiest of 4 tag banks, and at least one per word in the busiest of 32 data "
-        "banks",
+        "banks of the L1, which decide when the lines of an instruction enter it",
         "assumed: the banks of the L1 are not published, and no strides were measured",
     )
     mshrs: Annotated[int, fields.count(1, 4096)] = Field(description="outstanding line requests (MSHRs) per L1")
@@ -55,13 +49,4 @@ class L1Config(Section):
     @model_validator(mode="after")
     def _size_is_a_multiple_of_sets(self) -> L1Config:
         check_sets(self.size, 1, self.ways, self.line)
-        return self
-
-    @model_validator(mode="after")
-    def _tag_banks_replace_lines_per_cycle(self) -> L1Config:
-        if self.bank_conflicts == "tag_and_data" and self.lines_per_cycle != 1:
-            raise ValueError(
-                f"lines_per_cycle: {self.lines_per_cycle} with bank_conflicts tag_and_data: expected 1, as the banks "
-                "determine the lines per cycle"
-            )
         return self

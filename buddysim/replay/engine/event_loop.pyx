@@ -107,7 +107,7 @@ cdef class ReplayEngine:
         cdef int64_t* waits = NULL
         self.scheme, self.policies = scheme, policies
         self.held = []
-        run_state_init(&self.state, numbers)
+        run_state_init(&self.state, numbers, policies)
         self.state.m.fill, self.state.m.writeback = scheme.fill, scheme.writeback
         self.state.m.on_access, self.state.m.may_cache = scheme.on_access, scheme.may_cache
         self.state.m.on_wake, self.state.m.on_written = scheme.on_wake, scheme.on_written

@@ -1,4 +1,4 @@
-"""Warps, schedulers and L1s of an SM.
+"""Warps and schedulers of an SM.
 
 A warp's clock advances as if every load returned immediately (`clock_ps`, in ps from the warp's start). Its stall time
 (`stall_ps`) is the time that it has lost by waiting for loads, barriers and issue slots. A load blocks the warp at the
@@ -7,25 +7,19 @@ clock.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.cache cimport (
-    Line, CacheSet, SectorCache, mark_pending, cache_find, pending_at, cache_prefetch, cache_replace, cache_set,
-    cache_touch, sector_count,
-)
+from buddysim.replay.engine.cache cimport SectorCache, cache_prefetch, sector_count
 from buddysim.replay.engine.division cimport divide
 from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, min_key, min_i64
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
-from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
 from buddysim.replay.engine.address_map cimport locate_line
-from buddysim.replay.engine.memory cimport (
-    MemorySystem, Mshrs, Slice, SmPorts, count_wait, histogram_add, l2_load, l2_prefetch, l2_store, mshr_pop_earlier,
-)
+from buddysim.replay.engine.memory cimport MemorySystem, Slice, SmPorts, l2_prefetch
 from buddysim.replay.engine.address_map_simd cimport LineLocation, location_begin, locate_lines_simd
 from buddysim.replay.engine.port cimport BUCKET_BITS, PORT_BUCKETS, port_prefetch
 from buddysim.replay.engine.stream cimport (
     MANY_LINES, NEVER_USED, OP_END, StreamOp, stream_bytes, stream_locations, stream_next, stream_words,
 )
+from buddysim.replay.l1.l1 cimport L1, L1s, l1_enter, l1_load, l1_store, load_past_l1
 from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE
 
 cdef enum:
@@ -83,42 +77,7 @@ cdef struct HostPrefetcher:
     int located_at           # index of its first line in `lines`
     LineLocation[512] lines  # of two operations, MAX_LINES each
 
-# L1 of one SM, except for its lines. One cache line of the CPU.
-cdef struct L1:
-    int64_t free_ps  # the port is free
-    Mshrs loads
-    Mshrs stores     # store buffer: an entry is busy until the L2 accepts the store
-    uint32_t sets    # offset of its sets in SectorCache.set_data
-    int32_t used     # 1: looked up since the last invalidation
 
-# Values of l1.bank_conflicts.
-cdef enum L1BankModel:
-    NO_BANKS = 0
-    SECTOR_BANKS = 1  # a bank per sector of the line: lines with disjoint sectors enter together
-    WORD_BANKS = 2    # four tag banks; accesses to one data bank serialize
-    TAG_BANKS = 4     # number of tag banks
-
-# Bank conflicts of one memory instruction, with WORD_BANKS.
-cdef struct BankConflicts:
-    int cycles                   # cycles that its lines take at the tag banks
-    int sectors                  # sectors of its lines
-    uint32_t lines_per_tag_bank  # one byte per tag bank
-
-cdef struct L1s:
-    int enabled                   # loads look up the L1
-    SectorCache cache
-    int64_t hit_ps
-    int64_t line_ps               # one line through the port
-    unsigned int max_mshr_merges  # of a line in flight; 0: no limit
-    L1BankModel bank_model
-    int64_t queue_ps              # work that may queue at the L1 before its warps stop issuing
-    int64_t* stored_ps            # [resident blocks]: acknowledgement of the block's stores; NULL: each warp waits at exit
-    L1* sms                       # [sms]
-
-
-cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n) except -1
-cdef int64_t load_past_l1(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested,
-                          bint for_atomic, int64_t t) noexcept nogil
 cdef void wait_for_earliest_arrival(Warp* warp, PendingLoad* other_pending) noexcept nogil
 cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin,
                            int step) noexcept nogil
@@ -292,128 +251,6 @@ cdef inline void prefetch_ahead(HostPrefetcher* prefetcher, const Scheduler* sch
             port_prefetch(&m.slices[at.slice].compressor, m.last_compressor_ps)
 
 
-cdef enum:
-    MERGE_COUNT_SHIFT = 4  # an L1 line has no dirty bits: they count the accesses merged with its pending sectors
-
-
-cdef inline unsigned int count_mshr_merge(unsigned int line, unsigned int max_mshr_merges, unsigned int merged,
-                                          unsigned int pending) noexcept nogil:
-    """The line with this access counted as an MSHR merge, up to max_mshr_merges + 1; 0 merges if no sector is pending."""
-    if not pending:
-        return line & ~(15 << MERGE_COUNT_SHIFT)
-    if merged and line >> MERGE_COUNT_SHIFT & 15 <= max_mshr_merges:
-        return line + (1 << MERGE_COUNT_SHIFT)
-    return line
-
-
-cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* sm_l1, SmPorts* ports, const LineLocation* at,
-                            unsigned int requested, int64_t t) noexcept nogil:
-    """Loads sectors of a line; returns the time at which the last one can be used."""
-    cdef int64_t hit = t + l1.hit_ps, start = t, way
-    cdef int64_t* mshr
-    cdef int64_t* ready_ps
-    cdef unsigned int line = 0, present, merged, missing = requested
-    cdef uint32_t evicted
-    cdef CacheSet set = cache_set(&l1.cache, sm_l1.sets + at.l1_set)
-    way = cache_find(&l1.cache, &set, at.entry)
-    if way >= 0:
-        cache_touch(&l1.cache, &set, way)
-        m.count.l1_line_hits += 1
-        line = set.lines[way]
-        ready_ps = set.ready_ps + way
-        present = line & requested
-        missing = requested & ~present
-        merged = pending_at(line, ready_ps, t) & present
-        if unlikely(l1.max_mshr_merges):
-            line = count_mshr_merge(line, l1.max_mshr_merges, merged, pending_at(line, ready_ps, t))
-            set.lines[way] = <Line>line
-            if merged and line >> MERGE_COUNT_SHIFT & 15 > l1.max_mshr_merges:
-                sm_l1.free_ps += ready_ps[0] - t
-                start = t = ready_ps[0]
-                hit = t + l1.hit_ps
-                merged = 0
-        if merged:
-            hit = max_i64(hit, ready_ps[0])
-            m.count.l1_mshr_merges += sector_count(merged)
-        m.count.l1_hits += sector_count(present & ~merged)
-        if not missing:
-            return hit
-    else:
-        way = cache_replace(&l1.cache, &set, at.entry, &evicted)
-        ready_ps = set.ready_ps + way
-    mshr = mshr_pop_earlier(&sm_l1.loads)
-    if mshr[0] > t:                 # all busy: this access blocks later ones
-        count_wait(m, L1_MSHR, mshr[0] - t)
-        sm_l1.free_ps += mshr[0] - t
-        start = mshr[0]
-    start = mshr[0] = l2_load(m, ports, at, missing, False, start)
-    m.count.load_ps += start - t
-    histogram_add(m.count.load_histogram, start - t)
-    set.lines[way] = mark_pending(line, ready_ps, missing, t, start)
-    return max_i64(hit, start)
-
-
-cdef inline int64_t l1_store(MemorySystem* m, L1* sm_l1, SmPorts* ports, const LineLocation* at, unsigned int written,
-                             unsigned int fully_written, int64_t t) noexcept nogil:
-    """Stores sectors of a line: write-through, no allocation. Returns the arrival of the acknowledgement."""
-    cdef int64_t* mshr = mshr_pop_earlier(&sm_l1.stores)
-    if mshr[0] > t:
-        count_wait(m, L1_STORE, mshr[0] - t)
-        sm_l1.free_ps += mshr[0] - t
-        t = mshr[0]
-    t = l2_store(m, ports, at, written, fully_written, t)
-    mshr[0] = t
-    return t
-
-
-cdef inline unsigned int sectors_from_conflict(unsigned int sectors, unsigned int used_banks) noexcept nogil:
-    """The sectors of a line from the first one on whose bank is used."""
-    cdef unsigned int conflict = sectors & used_banks
-    return sectors & -(conflict & -conflict)
-
-
-cdef inline unsigned int tag_bank(uint32_t entry) noexcept nogil:
-    """Tag bank of a line: XOR of all pairs of bits of its entry number."""
-    entry ^= entry >> 16
-    entry ^= entry >> 8
-    entry ^= entry >> 4
-    return (entry ^ entry >> 2) & (TAG_BANKS - 1)
-
-
-cdef inline int64_t enter_tag_bank(const L1s* l1, MemorySystem* m, L1* sm_l1, BankConflicts* conflicts, const LineLocation* line,
-                                   int64_t now) noexcept nogil:
-    """Time at which a line of an operation issued at `now` enters: a cycle after the operation's previous line in its tag bank."""
-    cdef unsigned int shift = 8 * tag_bank(line.entry)
-    cdef int cycle = conflicts.lines_per_tag_bank >> shift & 255
-    cdef int64_t t
-    conflicts.lines_per_tag_bank += <uint32_t>1 << shift
-    conflicts.sectors += sector_count(line.masks & 15)
-    if cycle == conflicts.cycles:
-        conflicts.cycles += 1
-        sm_l1.free_ps = max_i64(sm_l1.free_ps, now) + l1.line_ps
-    t = sm_l1.free_ps - (conflicts.cycles - cycle) * l1.line_ps
-    count_wait(m, L1_PORT, t - now)
-    return t
-
-
-cdef inline int data_bank_cycles(const StreamOp* op, int sectors) noexcept nogil:
-    """Cycles of an operation at the data banks: those of its full sectors, unless the trace records others."""
-    cdef int sector_cycles = (sectors + 3) >> 2
-    return (((sector_cycles if sector_cycles < 32 else 32) - 1 + op.bank_words) & 31) + 1
-
-
-cdef inline int64_t pass_data_banks(const L1s* l1, MemorySystem* m, L1* sm_l1, const StreamOp* op, const BankConflicts* conflicts,
-                                    int64_t arrival) noexcept nogil:
-    """Adds the data-bank cycles of a load or store that exceed its tag-bank cycles. Returns the operation's arrival."""
-    cdef int data_cycles = data_bank_cycles(op, conflicts.sectors) if op.kind != OP_ATOMIC else 0
-    m.count.l1_conflict_cycles += (data_cycles if data_cycles > conflicts.cycles else conflicts.cycles) - op.n_lines
-    if data_cycles > conflicts.cycles:
-        sm_l1.free_ps += (data_cycles - conflicts.cycles) * l1.line_ps
-        if op.kind == OP_LOAD and l1.enabled:
-            return max_i64(arrival, sm_l1.free_ps - l1.line_ps + l1.hit_ps)
-    return arrival
-
-
 cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetcher, Warp* warp, PendingLoad* other_pending, int sm,
                              bint round_robin, int64_t now) noexcept nogil:
     """Simulates the memory operation that a warp issues at `now`, and advances the warp to the next one."""
@@ -423,9 +260,8 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
     cdef int i, n = op.n_lines
     cdef bint many = n >= MANY_LINES
     cdef int64_t arrival = now, t
-    cdef unsigned int sectors, used_banks = 15       # used by earlier lines of this instruction; at first all
+    cdef unsigned int sectors
     cdef int requested_load_sectors = 0              # of loads and atomics
-    cdef BankConflicts bank_conflicts = BankConflicts(0, 0, 0)
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # loads bypass the L1
     cdef L1* sm_l1 = &l1.sms[sm]
     cdef SmPorts* ports = &m.sms[sm]
@@ -455,19 +291,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
             if i & 1 and i <= 5 and prefetcher.next:
                 prefetch_next_op(prefetcher, l1, m, round_robin, i)
         sectors = at.masks & 15
-        if unlikely(l1.bank_model != NO_BANKS) and (l1.bank_model == WORD_BANKS or not sectors & used_banks):
-            if l1.bank_model == WORD_BANKS:
-                t = enter_tag_bank(l1, m, sm_l1, &bank_conflicts, at, now)
-            else:                       # together with the previous line
-                t = sm_l1.free_ps - l1.line_ps
-                used_banks |= sectors
-        else:
-            t = now
-            if sm_l1.free_ps > now:
-                t = sm_l1.free_ps
-                count_wait(m, L1_PORT, t - now)
-            sm_l1.free_ps = t + l1.line_ps
-            used_banks = sectors_from_conflict(sectors, used_banks)
+        t = l1.enter(l1, m, sm_l1, at, i, now) if unlikely(l1.enter != NULL) else l1_enter(l1, m, sm_l1, now)
         if op.kind == OP_STORE:
             m.count.store_sectors += sector_count(sectors)
             t = l1_store(m, sm_l1, ports, at, sectors, at.masks >> 4, t)
@@ -479,8 +303,8 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
                 t = l1_load(l1, m, sm_l1, ports, at, sectors, t)
         arrival = max_i64(arrival, t)
         at += 1
-    if unlikely(l1.bank_model == WORD_BANKS):
-        arrival = pass_data_banks(l1, m, sm_l1, op, &bank_conflicts, arrival)
+    if unlikely(l1.leave != NULL):
+        arrival = l1.leave(l1, m, sm_l1, op, arrival)
     m.count.load_sectors += requested_load_sectors
     if requested_load_sectors and not past_l1:
         sm_l1.used = 1

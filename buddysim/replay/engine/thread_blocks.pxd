@@ -5,8 +5,9 @@ from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.icache cimport KernelCode, InstructionCaches
 from buddysim.replay.engine.events cimport Events
 from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.sm cimport L1s, PendingLoad, Scheduler, Warp
+from buddysim.replay.engine.sm cimport PendingLoad, Scheduler, Warp
 from buddysim.replay.engine.stream cimport CoreTiming, StreamMemory
+from buddysim.replay.l1.l1 cimport L1s
 from buddysim.trace.records cimport BlockRecord
 
 # Why the event loop returns.
@@ -99,7 +100,7 @@ cdef struct RunState:
     int64_t issue_busy_ps                # issue slots taken, all schedulers
 
 
-cdef int run_state_init(RunState* g, dict n) except -1
+cdef int run_state_init(RunState* g, dict n, dict policies) except -1
 cdef void run_state_free(RunState* g) noexcept
 cdef bint kernel_add(RunState* g, const ActiveKernel* kernel) noexcept
 cdef int64_t chunk_reserve(RunState* g) except -1

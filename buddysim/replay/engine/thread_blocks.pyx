@@ -10,18 +10,19 @@ from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.horizon cimport horizon_free
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_insert, events_set
 from buddysim.replay.engine.sm cimport (
-    MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, l1s_init, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set,
+    MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set,
     scheduler_time, warp_next, warp_issued,
 )
 from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
+from buddysim.replay.l1.l1 cimport l1s_init
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
     int lowest_bit "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
 
-cdef int run_state_init(RunState* g, dict n) except -1:
-    """Sets up the SMs of a machine (`parameters.engine_numbers`); `memory_init` sets up the memory system."""
+cdef int run_state_init(RunState* g, dict n, dict policies) except -1:
+    """Sets up the SMs of a machine (`parameters.engine_numbers`) and its policies; `memory_init` sets up the memory system."""
     g.free_chunk, g.resume_sm = -1, NOWHERE
     g.n_sms, g.n_schedulers, g.max_blocks = n["sms"], n["schedulers"], n["sm_blocks"]
     g.block_interval_ps, g.block_overhead_ps = n["block_interval_ps"], n["block_overhead_ps"]
@@ -29,7 +30,7 @@ cdef int run_state_init(RunState* g, dict n) except -1:
     g.barrier_arrival_interval_ps = n["barrier_arrival_interval_ps"]
     icache_init(&g.arena, &g.code, g.n_sms * MAX_WARPS, n)
     core_init(&g.core, n)
-    l1s_init(&g.arena, &g.l1, g.n_sms, n)
+    l1s_init(&g.arena, &g.l1, g.n_sms, n, policies["L1 banking"])
     schedulers_init(g)
     resources_init(g, n)
     return 0

@@ -40,7 +40,7 @@ KEYS_READ = ()
 #: Parameters of `simulate` that have no effect on its result.
 WITHOUT_EFFECT = ("progress",)
 #: Kinds of plug-ins that a replay depends on.
-PLUGIN_KINDS = ("compressor", "replay scheme", "slice hash")
+PLUGIN_KINDS = ("compressor", "replay scheme", "L1 banking", "slice hash")
 
 #: Axes that a scheme without targets, or without sizes, never reads; such a point has their defaults.
 _OF_TARGETS = ("targets", "threshold", "profile_from", "profile_until_launch")

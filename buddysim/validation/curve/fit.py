@@ -63,8 +63,7 @@ def fit_machine(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
         value = plateau_value(list(zip(loads.x, loads.y, strict=True)), l1)
         if value is not None:
             used[loads.name] = frozenset(x for x in loads.x if l1.has(x))
-            max_lines = 1 if machine.l1.bank_conflicts == "tag_and_data" else 16
-            keys["l1.lines_per_cycle"] = str(min(max(1, round(value * 1e9 / (sms * hz * 128))), max_lines))
+            keys["l1.lines_per_cycle"] = _lines_per_cycle(machine, round(value * 1e9 / (sms * hz * 128)))
     if wide := _first(curves, SHARED) or loads:  # 5
         value = plateau_value(list(zip(wide.x, wide.y, strict=True)), l2)
         if value is not None:
@@ -80,6 +79,13 @@ def fit_machine(machine: Machine, curves: Sequence[MeasuredCurve]) -> Fit:
         code = sum(CODE[read.code]["read"]) if read.code in CODE else 0
         keys["kernel.block_overhead"] = f"{max(0.0, (wave_ns - latency_ns) * hz / 1e9 - code):.0f} core_cycles"
     return Fit(machine.with_overrides(keys), keys, used)
+
+
+def _lines_per_cycle(machine: Machine, lines: int) -> str:
+    """Return the L1's lines per cycle nearest to a measured number; its own where its banks determine them."""
+    measured = machine.l1.model_copy(update={"lines_per_cycle": min(max(1, lines), 16)})
+    fits = not list(machine.policies()["L1 banking"].misfits(machine.model_copy(update={"l1": measured})))
+    return str((measured if fits else machine.l1).lines_per_cycle)
 
 
 def _first(curves: Sequence[MeasuredCurve], benchmark: str, source: str | None = None) -> MeasuredCurve | None:
