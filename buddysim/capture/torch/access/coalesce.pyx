@@ -24,14 +24,15 @@ def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane,
     Parameters
     ----------
     addresses : int64 (instructions, 32), of each lane's first byte, negative where the lane is off
-    bytes_per_lane : uint8 (instructions,), 1 to 16, a power of 2; addresses are multiples of it
-    stores : uint8 (instructions,), 1 for stores
+    bytes_per_lane : uint8 (steps,), 1 to 16, a power of 2; addresses are multiples of it. Instruction i is step i modulo
+        the number of steps
+    stores : uint8 (steps,), 1 for stores
 
     Returns
     -------
     number of lines, uint8 (instructions,); line records one after the other, uint64
     """
-    cdef Py_ssize_t n = addresses.shape[0], i, total = 0
+    cdef Py_ssize_t n = addresses.shape[0], steps = bytes_per_lane.shape[0], i, step = 0, total = 0
     cdef int lane, n_lines, here, size
     cdef int64_t address
     cdef uint64_t number, bits
@@ -39,6 +40,8 @@ def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane,
     cdef uint64_t[MAX_LINES] numbers, low, high
     if addresses.shape[1] != LANES:
         raise ValueError(f"{addresses.shape[1]} lanes: expected {LANES}")
+    if stores.shape[0] != steps or (n and not steps):
+        raise ValueError(f"{steps} and {stores.shape[0]} steps: expected as many")
     counts = np.zeros(n, np.uint8)
     lines = np.empty(n * LANES, np.uint64)
     cdef uint8_t[::1] count = counts
@@ -46,7 +49,7 @@ def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane,
     with nogil:
         for i in range(n):
             n_lines = here = 0
-            size = bytes_per_lane[i]
+            size = bytes_per_lane[step]
             for lane in range(LANES):
                 address = addresses[i, lane]
                 if address < 0:
@@ -68,7 +71,8 @@ def coalesce(const int64_t[:, ::1] addresses, const uint8_t[::1] bytes_per_lane,
                     low[here] |= bits
             count[i] = n_lines
             for here in range(n_lines):
-                line[total + here] = (numbers[here] << 8 | (sectors_whole(low[here], high[here]) << 4 if stores[i] else 0)
+                line[total + here] = (numbers[here] << 8 | (sectors_whole(low[here], high[here]) << 4 if stores[step] else 0)
                                       | sectors_touched(low[here], high[here]))
             total += n_lines
+            step = step + 1 if step + 1 < steps else 0
     return counts, lines[:total]

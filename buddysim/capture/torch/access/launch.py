@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from buddysim.capture.torch.access.coalesce import coalesce
+from buddysim.capture.torch.access.tile_addresses import TileAddresses
 from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, TAIL
 from buddysim.trace import (
     BLOCK_DTYPE,
@@ -37,14 +38,15 @@ class Access:
     Attributes
     ----------
     kind : `OP_LOAD`, `OP_STORE`, `OP_ATOMIC` or `OP_BARRIER`
-    addresses : int64, broadcasts to (blocks, warps, 32); `OFF` where a lane is off. A warp with no lane on skips it
+    addresses : int64, broadcasts to (blocks, warps, 32), or of a product's tiles; `OFF` where a lane is off. A warp
+        with no lane on skips it
     bytes_per_lane : 1 to 16, a power of 2
     gap_instructions : other instructions of the warp before it
     use : of a load: further instructions until the first use of its result
     """
 
     kind: int
-    addresses: Addresses
+    addresses: Addresses | TileAddresses
     bytes_per_lane: int = 4
     gap_instructions: int = COMPUTE_GAP
     use: int = 1
@@ -89,12 +91,18 @@ class Moves(Protocol):
     ) -> Access: ...
 
 
-def load(addresses: ArrayLike, bytes_per_lane: int = 4, gap_instructions: int = COMPUTE_GAP, use: int = 1) -> Access:
-    return Access(OP_LOAD, np.asarray(addresses, np.int64), bytes_per_lane, gap_instructions, use)
+def load(
+    addresses: ArrayLike | TileAddresses, bytes_per_lane: int = 4, gap_instructions: int = COMPUTE_GAP, use: int = 1
+) -> Access:
+    return Access(OP_LOAD, _of_lanes(addresses), bytes_per_lane, gap_instructions, use)
 
 
-def store(addresses: ArrayLike, bytes_per_lane: int = 4, gap_instructions: int = COMPUTE_GAP) -> Access:
-    return Access(OP_STORE, np.asarray(addresses, np.int64), bytes_per_lane, gap_instructions)
+def store(addresses: ArrayLike | TileAddresses, bytes_per_lane: int = 4, gap_instructions: int = COMPUTE_GAP) -> Access:
+    return Access(OP_STORE, _of_lanes(addresses), bytes_per_lane, gap_instructions)
+
+
+def _of_lanes(addresses: ArrayLike | TileAddresses) -> Addresses | TileAddresses:
+    return addresses if isinstance(addresses, TileAddresses) else np.asarray(addresses, np.int64)
 
 
 def runs(
@@ -126,9 +134,9 @@ def runs(
                 yield access(np.where(alone, address + at * size, OFF), size, gap_instructions)
 
 
-def add_atomically(addresses: ArrayLike, gap_instructions: int = COMPUTE_GAP) -> Access:
+def add_atomically(addresses: ArrayLike | TileAddresses, gap_instructions: int = COMPUTE_GAP) -> Access:
     """Return an atomic addition to 4 B whose result is not read."""
-    return Access(OP_ATOMIC, np.asarray(addresses, np.int64), 4, gap_instructions)
+    return Access(OP_ATOMIC, _of_lanes(addresses), 4, gap_instructions)
 
 
 def barrier() -> Access:
@@ -163,20 +171,23 @@ def _write_blocks(writer: TraceWriter, launch: ModelledKernel, numbers: Addresse
     n_warps, n_steps = len(numbers) * launch.warps, len(accesses)
     addresses = np.empty((n_warps, n_steps, LANES), np.int64)
     for step, access in enumerate(accesses):
-        addresses[:, step] = np.broadcast_to(access.addresses, shape).reshape(n_warps, LANES)
+        if isinstance(access.addresses, TileAddresses):
+            access.addresses.fill(addresses[:, step])
+        else:
+            addresses[:, step].reshape(shape)[...] = access.addresses
     kinds = np.array([access.kind for access in accesses], np.uint8)
     sizes = np.array([access.bytes_per_lane for access in accesses], np.uint8)
-    is_active = (addresses >= 0).any(axis=2) | (kinds == OP_BARRIER)
+    counts, lines = coalesce(addresses.reshape(-1, LANES), sizes, (kinds == OP_STORE).astype(np.uint8))
+    counts = counts.reshape(n_warps, n_steps)
+    is_active = (counts > 0) | (kinds == OP_BARRIER)
     ops = np.zeros((n_warps, n_steps), OP_DTYPE)
     ops["kind"], ops["bytes_per_lane"] = kinds, sizes
     ops["gap_instructions"] = [access.gap_instructions for access in accesses]
     ops["use_distance"] = [access.use if access.kind == OP_LOAD else 0 for access in accesses]
     ops["flags"] = np.where(kinds == OP_ATOMIC, FLAG_NO_RETURN, 0)
+    ops["n_lines"] = counts
+    ops["bytes_per_lane"][:, kinds == OP_BARRIER] = 0
     ops = ops[is_active]
-    addresses = np.ascontiguousarray(addresses[is_active])
-    writes = (ops["kind"] == OP_STORE).astype(np.uint8)
-    ops["n_lines"], lines = coalesce(addresses, np.ascontiguousarray(ops["bytes_per_lane"]), writes)
-    ops["bytes_per_lane"][ops["kind"] == OP_BARRIER] = 0
     counts = ops["n_lines"].astype(np.int64)
     ops["first_line"] = np.cumsum(counts) - counts
     warps = np.zeros(n_warps, WARP_DTYPE)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from buddysim.capture.torch.access.launch import Addresses, ModelledKernel
+from buddysim.capture.torch.access.launch import ModelledKernel
 from buddysim.capture.torch.access.tensors import TensorView
-from buddysim.capture.torch.access.tile_product import AddressOf, MatmulOperand, MatmulResult, TiledMatmul
+from buddysim.capture.torch.access.tile_addresses import ElementAddresses, ProductAxis
+from buddysim.capture.torch.access.tile_product import MatmulOperand, MatmulResult, TiledMatmul
 
 _VECTOR = 4
 
@@ -16,29 +17,26 @@ def matmul(
     (m, k), n = left.shape, right.shape[1]
     along_k = _vector(left, 1)
     along_n = _vector(right, 1)
-    first = (
-        MatmulOperand(left.element_address, "k", along_k)
-        if left.strides[1] == 1
-        else MatmulOperand(left.element_address, "tile", _vector(left, 0))
-    )
-    second = (
-        MatmulOperand(_transposed_address(right), "tile", along_n)
-        if right.strides[1] == 1
-        else MatmulOperand(_transposed_address(right), "k", _vector(right, 0))
+    first = MatmulOperand(_elements(left), *(("k", along_k) if left.strides[1] == 1 else ("tile", _vector(left, 0))))
+    second = MatmulOperand(
+        _elements(right).turned, *(("tile", along_n) if right.strides[1] == 1 else ("k", _vector(right, 0)))
     )
     added = None if bias is None else bias.broadcast_to(out.shape)
     wide = _vector(out, 1)
     if added is not None and not (added.strides[1] == 1 and added.is_aligned(4 * _VECTOR)):
         wide = 1
-    result = MatmulResult(out.element_address, wide, bias=None if added is None else added.element_address)
+    result = MatmulResult(_elements(out), wide, bias=None if added is None else _elements(added))
     return TiledMatmul(name, m, n, k, first, second, result).launch()
 
 
-def _transposed_address(view: TensorView) -> AddressOf:
-    def address(n: Addresses, k: Addresses) -> Addresses:
-        return view.element_address(k, n)
-
-    return address
+def _elements(view: TensorView) -> ElementAddresses:
+    """Return the addresses of a matrix's elements."""
+    row, column = (stride * view.element_bytes for stride in view.strides)
+    return ElementAddresses(
+        view.address,
+        ProductAxis(view.shape[0], lambda number: number * row),
+        ProductAxis(view.shape[1], lambda number: number * column),
+    )
 
 
 def _vector(view: TensorView, axis: int) -> int:

@@ -9,7 +9,7 @@ Thread blocks take tiles in order, along m first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from buddysim.capture.torch.access.launch import (
     LANES,
-    OFF,
     Access,
     Addresses,
     ModelledKernel,
@@ -27,6 +26,7 @@ from buddysim.capture.torch.access.launch import (
     store,
     threads,
 )
+from buddysim.capture.torch.access.tile_addresses import ElementAddresses, TileAddresses
 
 DEPTH: Final = 8  # columns and rows that an iteration fetches
 _RESULTS: Final = 64  # of a thread
@@ -35,9 +35,6 @@ _BLOCKS: Final = 40  # the largest tile with so many thread blocks is used
 _ELEMENT: Final = 4
 _MIN_ITERATIONS: Final = 16  # least iterations of a part of k
 
-#: Function from indices along m or n and along k to addresses of elements; `OFF` outside.
-AddressOf = Callable[[Addresses, Addresses], Addresses]
-
 
 @dataclass(frozen=True)
 class MatmulOperand:
@@ -45,12 +42,12 @@ class MatmulOperand:
 
     Attributes
     ----------
-    address_of : function that returns addresses of its elements of 4 B
+    elements : addresses of its elements of 4 B, by indices along m or n, and along k
     along : direction in which neighbouring threads fetch: ``"k"`` or along the tile
     vector : elements that a thread fetches at once along it, 1 or 4; they are contiguous
     """
 
-    address_of: AddressOf
+    elements: ElementAddresses
     along: Literal["k", "tile"]
     vector: int = 1
 
@@ -61,16 +58,16 @@ class MatmulResult:
 
     Attributes
     ----------
-    address_of : function from rows and columns to addresses of elements
+    elements : addresses of its elements, by row and column
     vector : elements that a thread writes at once along a row
     read_too : whether the product is added to the old value
-    bias : address of the first element of a bias for each column; None: no bias
+    bias : addresses of a bias for each element; None: no bias
     """
 
-    address_of: AddressOf
+    elements: ElementAddresses
     vector: int = 1
     read_too: bool = False
-    bias: AddressOf | None = None
+    bias: ElementAddresses | None = None
 
 
 @dataclass(frozen=True)
@@ -127,27 +124,30 @@ class TiledMatmul:
     def _program(self, blocks: Addresses) -> Iterator[Access]:
         rows, columns = self.tile
         n_rows, n_columns = self._tiles
-        part, tile = np.divmod(blocks, n_rows * n_columns)
+        part, tile = np.divmod(blocks.reshape(-1), n_rows * n_columns)
         first_n, first_m = np.divmod(tile, n_rows)
         first_m, first_n = first_m * rows, first_n * columns
         warps = max(1, rows * columns // _RESULTS // LANES)
         iterations = -(-self.k // (DEPTH * self.parts))
         first_k = part * iterations * DEPTH
         end_k = np.minimum(first_k + iterations * DEPTH, self.k)
+        fetches = [
+            (factor, first, np.full_like(first, end), list(_tile_fetches(factor, size, warps)))
+            for factor, first, size, end in (
+                (self.left, first_m, rows, self.m),
+                (self.right, first_n, columns, self.n),
+            )
+        ]
         work = rows * columns * DEPTH // (LANES * warps)  # multiply-adds of a thread per iteration
         for iteration in range(iterations):
             gap = (
                 work if iteration else 0
             )  # two buffers: computes the last iteration's tile while this one's is fetched
-            for factor, first, size, end in (
-                (self.left, first_m, rows, self.m),
-                (self.right, first_n, columns, self.n),
-            ):
-                for at, k in _tile_fetches(factor, size, warps):
-                    at, k = first + at, first_k + iteration * DEPTH + k
-                    inside = (at < end) & (k < end_k)
-                    addresses = factor.address_of(np.where(inside, at, 0), np.where(inside, k, 0))
-                    yield load(np.where(inside, addresses, OFF), _ELEMENT * factor.vector, gap, work or 1)
+            for factor, first, end, each_fetch in fetches:
+                ranges = np.stack([first, first_k + iteration * DEPTH, end, end_k])
+                for of_threads in each_fetch:
+                    addresses = TileAddresses(factor.elements, of_threads, ranges)
+                    yield load(addresses, _ELEMENT * factor.vector, gap, work or 1)
                     gap = 0
             yield barrier()
         yield from self._results(first_m, first_n, warps)
@@ -155,26 +155,27 @@ class TiledMatmul:
     def _results(self, first_m: Addresses, first_n: Addresses, warps: int) -> Iterator[Access]:
         rows, columns = self.tile
         vector = self.result.vector
+        ranges = np.stack([first_m, first_n, np.full_like(first_m, self.m), np.full_like(first_n, self.n)])
         for slot in range(rows * columns // (LANES * warps * vector)):
-            number = (slot * LANES * warps + threads(warps)) * vector
-            at_m, at_n = first_m + number // columns, first_n + number % columns
-            inside = (at_m < self.m) & (at_n < self.n)
-            at_m, at_n = np.where(inside, at_m, 0), np.where(inside, at_n, 0)
-            addresses = np.where(inside, self.result.address_of(at_m, at_n), OFF)
+            number = (slot * LANES * warps + threads(warps).reshape(-1)) * vector
+            of_threads = np.stack(np.divmod(number, columns))
+            addresses = TileAddresses(self.result.elements, of_threads, ranges)
             if self.parts > 1:
                 yield add_atomically(addresses)
                 continue
             if self.result.bias is not None:
-                yield load(np.where(inside, self.result.bias(at_m, at_n), OFF), _ELEMENT * vector)
+                yield load(TileAddresses(self.result.bias, of_threads, ranges), _ELEMENT * vector)
             if self.result.read_too:
                 yield load(addresses, _ELEMENT * vector)
             yield store(addresses, _ELEMENT * vector)
 
 
-def _tile_fetches(factor: MatmulOperand, size: int, warps: int) -> Iterator[tuple[Addresses, Addresses]]:
+def _tile_fetches(factor: MatmulOperand, size: int, warps: int) -> Iterator[Addresses]:
     """Yield the indices of each thread's first element along the tile and along k, for each fetch of an iteration."""
-    each = LANES * warps * factor.vector
-    for slot in range(-(-size * DEPTH // each)):
-        number = slot * each + threads(warps) * factor.vector
-        at, k = (number // DEPTH, number % DEPTH) if factor.along == "k" else (number % size, number // size)
-        yield np.where(k < DEPTH, at, size), np.where(at < size, k, DEPTH)
+    each = LANES * warps * factor.vector  # divides the tile
+    for slot in range(size * DEPTH // each):
+        number = slot * each + threads(warps).reshape(-1) * factor.vector
+        if factor.along == "k":
+            yield np.stack(np.divmod(number, DEPTH))
+        else:
+            yield np.stack(np.divmod(number, size)[::-1])

@@ -1,0 +1,75 @@
+"""Addresses of a product's lanes: by hand, and as the reference model says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from buddysim.capture.torch.access.lane_addresses import fill_addresses
+from buddysim.capture.torch.access.tile_addresses import ElementAddresses, ProductAxis, TileAddresses, Window
+from tests.reference.capture.torch.ref_lane_addresses import ref_lane_addresses
+
+EXTENT = 20
+parts = st.tuples(st.integers(0, 4096), st.integers(-9, 9), st.integers(-9, 9))
+axes = st.lists(parts, min_size=EXTENT, max_size=EXTENT)
+windows = st.one_of(
+    st.just(()),
+    st.tuples(*(st.integers(1, 8),) * 2, *(st.integers(1, 3),) * 2, st.integers(1, 512), st.integers(1, 16)),
+)
+blocks_of = st.lists(st.tuples(*(st.integers(0, EXTENT),) * 4), min_size=1, max_size=3)
+
+
+@given(axes, axes, windows, st.lists(st.tuples(*(st.integers(0, 9),) * 2), min_size=64, max_size=64), blocks_of)
+def test_addresses_agree_with_the_reference_model(
+    first: list[tuple[int, int, int]],
+    second: list[tuple[int, int, int]],
+    window: tuple[int, ...],
+    threads: list[tuple[int, int]],
+    blocks: list[tuple[int, int, int, int]],
+) -> None:
+    all_steps = np.full((2 * len(blocks), 3, 32), -7, np.int64)
+    fill_addresses(
+        all_steps[:, 1],
+        1 << 40,
+        *(np.array(one, np.int64) for one in (first, second)),
+        np.array(window, np.int64),
+        np.array(threads, np.int64).T.copy(),
+        np.array(blocks, np.int64).T.copy(),
+    )
+    assert all_steps[:, 1].ravel().tolist() == ref_lane_addresses(1 << 40, first, second, window, threads, blocks)
+    assert (all_steps[:, ::2] == -7).all()  # the instructions before and behind it
+
+
+def axis(extent: int, first: int, step: int) -> ProductAxis:
+    """Return an axis without an offset whose rows rise by `step` from `first`; its columns are 0."""
+    return ProductAxis(extent, lambda number: 0 * number, lambda number: (first + step * number, 0 * number))
+
+
+def test_a_filter_of_three_rows_by_hand() -> None:
+    """Four rows of 100 bytes, padding 1, stride 2: outputs 0 and 1 read rows -1, 0, 1 and 1, 2, 3."""
+    elements = ElementAddresses(1000, axis(2, -1, 2), axis(3, 0, 1), Window((4, 1), (1, 1), (100, 4)))
+    threads = np.array([[0] * 3 + [1] * 3 + [2] * 26, [0, 1, 2] * 2 + [0] * 26])
+    tile = TileAddresses(elements, threads, np.array([[0], [0], [2], [3]]))
+    lanes = np.asarray(tile)
+    assert lanes.shape == (1, 1, 32)
+    assert lanes[0, 0, :6].tolist() == [-1, 1000, 1100, 1100, 1200, 1300]
+    assert set(lanes[0, 0, 6:].tolist()) == {-1}  # behind the last output
+
+
+def test_what_a_backward_pass_reads_by_hand() -> None:
+    """The same convolution backwards: rows 0 to 3 of the input reach outputs at (row + 1 - filter row) / 2."""
+    elements = ElementAddresses(1000, axis(4, 1, 1), axis(3, 0, -1), Window((2, 1), (2, 1), (100, 4)))
+    threads = np.array([[0] * 3 + [3] * 3 + [0] * 26, [0, 1, 2] * 2 + [3] * 26])
+    lanes = np.asarray(TileAddresses(elements, threads, np.array([[0], [0], [4], [3]])))[0, 0]
+    assert lanes[:6].tolist() == [-1, 1000, -1, -1, -1, 1100]
+
+
+@pytest.mark.parametrize(("row", "number"), [(0, -1), (1, -1), (2, 5), (3, 5)])
+def test_parts_outside_of_an_operand_are_refused(row: int, number: int) -> None:
+    blocks = np.array([[0], [0], [4], [4]])
+    blocks[row] = number
+    elements = ElementAddresses(0, axis(4, 0, 1), axis(4, 0, 1))
+    with pytest.raises(ValueError, match="block 0"):
+        np.asarray(TileAddresses(elements, np.zeros((2, 32), np.int64), blocks))
