@@ -16,7 +16,7 @@ from buddysim.machine.section import Section
 
 def scheme_sections() -> dict[str, type[Section]]:
     """The section of each replay scheme that has one, by its name in a machine file, in the order of the schemes."""
-    return {name: scheme.SECTION for name, scheme in _schemes() if scheme.SECTION is not None}
+    return {name: scheme.SECTION for name, scheme in _schemes()}
 
 
 def plugin_sections() -> set[str]:
@@ -26,6 +26,9 @@ def plugin_sections() -> set[str]:
 
 
 def _schemes() -> Iterator[tuple[str, Any]]:
+    """The schemes that have a section, by its name."""
     return (
-        (scheme.SECTION_NAME or name.replace("-", "_"), scheme) for name, scheme in registry("replay scheme").items()
+        (scheme.SECTION_NAME or name.replace("-", "_"), scheme)
+        for name, scheme in registry("replay scheme").items()
+        if scheme.SECTION is not None
     )

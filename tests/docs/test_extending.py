@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.kinds import HOMES, registry
+from buddysim.figures import ResultSource
 from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parents[2]
@@ -143,3 +144,15 @@ def test_scheme_reports_its_device_memory_and_gets_the_equal_capacity(tmp_path: 
     page = 64 * 1024
     assert buddy - page < first_touch <= buddy
     assert first_touch // page >= results["first-touch"]["first_touch.device_pages"] > 0.9 * first_touch / page
+
+
+def test_results_of_training_are_what_the_page_of_figures_says() -> None:
+    page = (HOW_TO / "add-a-figure.md").read_text(encoding="utf-8")
+    training = ResultSource().training
+    assert "source.training.result(" in page
+    result = training.result("alexnet-cifar10", 4, "vdnn-dyn")
+    assert training.training_results("alexnet-cifar10", 4, ("vdnn-dyn",), machine="titan-x") == {"vdnn-dyn": result}
+    shown = re.findall(r'`result\["([\w.]+)"\]`', page)
+    assert len(shown) > 1
+    assert all(isinstance(result[name], int | float) for name in shown)
+    assert all("name" in row for row in result["per_layer"])

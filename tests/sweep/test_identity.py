@@ -7,6 +7,7 @@ import json
 import shutil
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 import buddysim
 from buddysim.analyses import AnalysisOptions
+from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
-from buddysim.base.kinds import HOMES
+from buddysim.base.kinds import HOMES, registry
 from buddysim.base.option import FILE, field_options
 from buddysim.machine import Machine
 from buddysim.machine.training import TrainingMachine
@@ -368,3 +370,19 @@ def test_plugins_of_every_kind_that_an_engine_uses_count() -> None:
     }  # they make files, or show results
     assert counted | without_effect == set(HOMES)
     assert not counted & without_effect
+
+
+@pytest.mark.parametrize("kind", [kind for kind in replay.PLUGIN_KINDS if kind != "compressor"])
+def test_a_plugin_of_each_kind_of_the_replayed_machine_counts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could change results under a name of the package's or its own."""
+    home = registry(kind)
+    (_, member), *_ = home.items()
+    module = ModuleType("mine")
+    setattr(module, *home.contract, type("Mine", member.__bases__, {}))
+    assert home.adopt(module)
+    keys = {replayed().key}
+    monkeypatch.setattr(plugins, "modules", lambda: [module])
+    for text in ("the first text", "another text"):
+        monkeypatch.setattr(module, "PLUGIN_TEXT", text, raising=False)
+        keys.add(replayed().key)
+    assert len(keys) == 3

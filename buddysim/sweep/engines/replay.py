@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from buddysim.base.errors import TraceFileError
+from buddysim.base.kinds import HOMES
 from buddysim.base.option import field_options
 from buddysim.base.ranges import parse_range
 from buddysim.buddy import ProfileOptions
@@ -39,8 +40,8 @@ KEYS_READ = ()
 
 #: Parameters of `simulate` that have no effect on its result.
 WITHOUT_EFFECT = ("progress",)
-#: Kinds of plug-ins that a replay depends on.
-PLUGIN_KINDS = ("compressor", "replay scheme", "L1 banking", "slice hash")
+#: Kinds of plug-ins that a replay depends on: compressors, and all that is a part of the replayed machine.
+PLUGIN_KINDS = ("compressor", *(kind for kind, home in HOMES.items() if home.startswith("buddysim.replay.")))
 
 #: Axes that a scheme without targets, or without sizes, never reads; such a point has their defaults.
 _OF_TARGETS = ("targets", "threshold", "profile_from", "profile_until_launch")
