@@ -19,8 +19,8 @@ class BuddysimError(Exception):
         super().__init__(one_line(message))
 
 
-class TraceFileError(BuddysimError):
-    """A trace file that can't be read.
+class SectionFileError(BuddysimError):
+    """A file of sections that can't be read or written.
 
     Parameters
     ----------
@@ -33,3 +33,7 @@ class TraceFileError(BuddysimError):
     def __init__(self, path: str | os.PathLike[str], section: str, offset: int, problem: str) -> None:
         super().__init__(f"{os.fspath(path)}: {section} at offset {offset}: {problem}")
         self.path, self.section, self.offset, self.problem = os.fspath(path), section, offset, problem
+
+
+class TraceFileError(SectionFileError):
+    """A trace file that can't be read or written."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.base.sections.section_format import SECTION
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS
 from buddysim.trace import format as fmt
 from buddysim.trace.model import Allocation
-from buddysim.trace.sections import SectionFile
+from buddysim.trace.sections import TraceSections
 
 
 @dataclass
@@ -27,7 +28,7 @@ class Contents:
     allocation_bytes: int
     rows: list[int] = field(repr=False)
     firsts: list[int] = field(repr=False)  # of each row: the pages stored before it
-    file: SectionFile = field(repr=False)
+    file: TraceSections = field(repr=False)
 
     @property
     def allocation_pages(self) -> int:
@@ -129,7 +130,7 @@ class SizeMap:
     n_entries: int
     rows: list[int] = field(repr=False)
     firsts: list[int] = field(repr=False)
-    file: SectionFile = field(repr=False)
+    file: TraceSections = field(repr=False)
 
     def blocks(self, first: int = 0, count: int | None = None) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
         """First entry and classes of each stored block in a range of entries, cut to the range."""
@@ -164,7 +165,7 @@ class SizeMap:
 class ValueBlocks:
     """Collects the blocks of contents and size maps while a file is opened."""
 
-    def __init__(self, file: SectionFile, allocations: list[Allocation], snapshots: list[Snapshot]) -> None:
+    def __init__(self, file: TraceSections, allocations: list[Allocation], snapshots: list[Snapshot]) -> None:
         self._file, self._allocations, self._snapshots = file, allocations, snapshots
         self._contents: dict[tuple[int, int], tuple[Contents, int]] = {}
         self._maps: dict[tuple[int, int, str], tuple[SizeMap, int]] = {}
@@ -173,7 +174,7 @@ class ValueBlocks:
         entry = self._file.index[row]
         if entry["length"] < size:
             self._file.fail(section, entry["offset"], f"{entry['length']} bytes: expected at least {size}")
-        return self._file.read(int(entry["offset"]) + fmt.SECTION.size, size, section)
+        return self._file.read(int(entry["offset"]) + SECTION.size, size, section)
 
     def _owner(self, snapshot: int, allocation: int, section: str, offset: int) -> Allocation:
         if snapshot >= len(self._snapshots):

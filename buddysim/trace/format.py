@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from buddysim.base.errors import TraceFileError
+from buddysim.base.sections.section_format import SectionFormat
 from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
 
 MAGIC: Final = b"\x8fBUDDY\r\n"
@@ -15,10 +17,8 @@ END_MAGIC: Final = b"BUDDYEND"
 FORMAT_VERSION: Final = 3
 OLD_VERSIONS: Final = frozenset((1, 2))  # read too: tails have no unit slots, in version 1 ops have none either
 
-HEADER: Final = struct.Struct("<8sIIII")  # magic, version, 0, crc32 of the 16 bytes before, 0
-SECTION: Final = struct.Struct("<4sIQII")  # type, 0, payload bytes, payload's crc32, crc32 of the 20 bytes before
+SECTIONS: Final = SectionFormat("a trace file", MAGIC, FORMAT_VERSION, TraceFileError, OLD_VERSIONS, alignment=8)
 FOOTER: Final = struct.Struct("<QQII8s")  # index section's offset, file bytes, crc32 of the 16 before, 0, end magic
-ALIGNMENT: Final = 8  # a section begins at a multiple of this; zeros are padding
 
 PROVENANCE: Final = b"PROV"
 ALLOCATE: Final = b"ALOC"
@@ -94,11 +94,6 @@ CONTENTS_BLOCK_BYTES: Final = 1 << 20  # of memory contents in one section
 SIZE_MAP_BLOCK_ENTRIES: Final = 1 << 20  # entries in one section
 N_CLASSES: Final = len(STUDY_CLASSES)
 PAGE_BYTES: Final = 8192  # of sampled contents, as in the sampled memory of the Buddy Compression study
-
-
-def padding(length: int) -> int:
-    """Zero bytes that follow a section of `length` payload bytes."""
-    return -length % ALIGNMENT
 
 
 def index_width(n_shapes: int) -> int:

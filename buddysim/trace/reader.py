@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.base.sections.section_format import HEADER
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import decode_columns
 from buddysim.trace.data_values import SizeMap, Snapshot, ValueBlocks
@@ -31,7 +32,7 @@ from buddysim.trace.model import (
     Provenance,
     warps_per_block,
 )
-from buddysim.trace.sections import SectionFile
+from buddysim.trace.sections import TraceSections
 
 _CHUNK_FIELDS = (
     "offset",
@@ -105,7 +106,7 @@ class Trace:
     """An open trace file; a context manager. Safe to read from several threads. The parameters are `open_trace`'s."""
 
     def __init__(self, path: str | os.PathLike[str], *, incomplete: bool = False) -> None:
-        self.file = SectionFile(path, incomplete=incomplete)
+        self.file = TraceSections(path, incomplete=incomplete)
         try:
             self.path: Path = self.file.path
             self.format_version = self.file.version
@@ -153,7 +154,7 @@ class Trace:
         kernel_rows: list[tuple[int, int]] = []  # of each kernel: its row, that of its end
         ends: list[tuple[int, ...]] = []
         if len(rows) and rows["type"][0] != fmt.PROVENANCE:
-            file.fail("provenance", fmt.HEADER.size, f"the first section is {rows['type'][0]!r}")
+            file.fail("provenance", HEADER.size, f"the first section is {rows['type'][0]!r}")
         for row in map(int, np.flatnonzero(rows["type"] != fmt.CHUNK)):
             kind = bytes(rows["type"][row])
             offset = int(rows["offset"][row])
@@ -330,26 +331,26 @@ class Trace:
         """Records of a chunk, everything verified; from any thread, the heavy part without the GIL."""
         file = self.file
         kernel = self.kernel_of(ref)
-        section = f"chunk of kernel {kernel.index} from block {ref.first_block}"
-        kind, length, crc = file.section_head(ref.offset, section)
-        if kind != fmt.CHUNK or length != ref.encoded_bytes:
-            file.fail(section, ref.offset, "the index has another type or length")
-        payload = file.payload(ref.offset, length, crc, section)
-        head = self._unpack(fmt.CHUNK_HEAD, payload, section, ref.offset)
+        where = f"chunk of kernel {kernel.index} from block {ref.first_block}"
+        section = file.section_at(ref.offset, where)
+        if section.kind != fmt.CHUNK or section.length != ref.encoded_bytes:
+            file.fail(where, ref.offset, "the index has another type or length")
+        payload = file.payload(section, where)
+        head = self._unpack(fmt.CHUNK_HEAD, payload, where, ref.offset)
         index, first_block, blocks, warps, ops, lines, memory, op_shapes, warp_shapes, wide, instructions, size = head
         if (index, *head[1:6], memory, instructions) != (kernel.index, *ref[1:6], *ref[7:]):
-            file.fail(section, ref.offset, "the index has another kernel or other counts")
+            file.fail(where, ref.offset, "the index has another kernel or other counts")
         if (
             not 0 < blocks <= fmt.MAX_CHUNK_BLOCKS
             or max(warps, warp_shapes) > fmt.MAX_CHUNK_WARPS
             or max(ops, op_shapes) > fmt.MAX_CHUNK_OPS
             or max(lines, wide) > fmt.MAX_CHUNK_LINES
         ):
-            file.fail(section, ref.offset, f"{blocks} blocks, {warps} warps, {ops} ops, {lines} lines: too many")
+            file.fail(where, ref.offset, f"{blocks} blocks, {warps} warps, {ops} ops, {lines} lines: too many")
         expected = fmt.column_bytes(blocks, warps, ops, lines, op_shapes, warp_shapes, wide, self.format_version)
         if size != expected:
-            file.fail(section, ref.offset, f"columns of {size} bytes, its counts need {expected}")
-        columns = file.decompress(memoryview(payload)[fmt.CHUNK_HEAD.size :], size, section, ref.offset)
+            file.fail(where, ref.offset, f"columns of {size} bytes, its counts need {expected}")
+        columns = file.decompress(memoryview(payload)[fmt.CHUNK_HEAD.size :], size, where, ref.offset)
         try:
             chunk = Chunk(
                 *decode_columns(
@@ -358,9 +359,9 @@ class Trace:
                 )
             )  # fmt: skip
         except ValueError as error:
-            file.fail(section, ref.offset, str(error))
+            file.fail(where, ref.offset, str(error))
         if chunk.blocks["block"][0] != first_block:
-            file.fail(section, ref.offset, f"begins with block {chunk.blocks['block'][0]}, its head says {first_block}")
+            file.fail(where, ref.offset, f"begins with block {chunk.blocks['block'][0]}, its head says {first_block}")
         return chunk
 
 
@@ -374,7 +375,7 @@ def _name(kind: bytes) -> str:
         fmt.KERNEL: "kernel",
         fmt.KERNEL_END: "end of kernel",
         fmt.SNAPSHOT: "snapshot",
-    }.get(kind, "section")
+    }.get(kind, "where")
 
 
 def open_trace(path: str | os.PathLike[str], *, incomplete: bool = False) -> Trace:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import struct
 from collections.abc import Mapping
 from operator import index
-from types import TracebackType
-from typing import BinaryIO, Literal, NoReturn
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import zstandard
 from zlib_ng.zlib_ng import crc32
 
-from buddysim.base.errors import TraceFileError
 from buddysim.base.output import Output
+from buddysim.base.sections.section_format import HEADER
+from buddysim.base.sections.section_writer import SectionWriter
 from buddysim.compress import DEFAULT, ENTRY_BYTES, UNKNOWN_CLASS
 from buddysim.trace import format as fmt
 from buddysim.trace.blocks import OpenKernel, Records, concatenate, select_blocks
@@ -25,7 +24,7 @@ from buddysim.trace.live import LiveAllocations
 from buddysim.trace.model import Allocation, Dim3, Provenance, warps_per_block
 from buddysim.trace.reader import Kernel
 from buddysim.trace.records import BLOCK_DTYPE, LINE_DTYPE, OP_DTYPE, WARP_DTYPE
-from buddysim.trace.sections import SectionFile
+from buddysim.trace.sections import TraceSections
 
 _FILLER = b"room"
 _CHUNK_FIELDS = (fmt.INDEX_DTYPE.names or ())[4:]  # of an index row
@@ -37,7 +36,7 @@ _FAST_LEVELS = (FAST_LEVEL, -1, -100)
 _WORTH_DECODING = 2
 
 
-class TraceWriter:
+class TraceWriter(SectionWriter):
     """Writes a trace file; a context manager.
 
     The file appears under its name when it is complete; after an error before that, nothing is left.
@@ -63,10 +62,6 @@ class TraceWriter:
         compression_level: int = FAST_LEVEL,
         reserved_provenance_bytes: int = 0,
     ) -> None:
-        self._owned = not isinstance(path, Output)
-        self.output = path if isinstance(path, Output) else Output(path, keep_part=keep_part)
-        self._flush_each = flush_each or self.output.keep_part
-        self.path = self.output.path
         levels = _FAST_LEVELS if compression_level == FAST_LEVEL else (compression_level,)
         self._compressors = [zstandard.ZstdCompressor(level=level, write_content_size=True) for level in levels]
         self._index: list[bytes] = []
@@ -80,88 +75,30 @@ class TraceWriter:
         self._live = LiveAllocations()
         self._n_snapshots = 0
         self._filled: set[tuple[object, ...]] = set()
-        self._file: BinaryIO | None = None
+        output = path if isinstance(path, Output) else Output(path, keep_part=keep_part)
+        super().__init__(fmt.SECTIONS, output, owned=output is not path, flush_each=flush_each or output.keep_part)
         try:
-            self._file = self.output.part.open("wb", buffering=1 << 20)
-        except OSError as error:
-            self.abort()
-            self._fail("file", f"can't be written: {error.strerror}")
-        try:
-            head = fmt.HEADER.pack(fmt.MAGIC, fmt.FORMAT_VERSION, 0, 0, 0)[:16]
-            self._put(head + struct.pack("<II", crc32(head), 0))
             self._provenance_bytes = len(self._provenance_payload(provenance)) + reserved_provenance_bytes
             self._section(fmt.PROVENANCE, self._provenance_of_size(provenance))
         except BaseException:
             self.abort()
             raise
 
-    # -- life of the file ---------------------------------------------------------------------------------------------
-
-    def __enter__(self) -> TraceWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
-
-    def close(self) -> None:
-        """Write index and footer and give the file its name."""
-        if self._file is None:
-            return
-        try:
-            if self._kernel is not None:
-                self._fail("kernel", f"kernel {self._kernel.index} was begun and not ended")
-            offset = self._position
-            self._section(fmt.INDEX, b"".join(self._index))
-            body = struct.pack("<QQ", offset, self._position + fmt.FOOTER.size)
-            self._put(body + struct.pack("<II8s", crc32(body), 0, fmt.END_MAGIC))
-            self._file.flush()
-            self._file.close()
-            self._file = None
-            if self._owned:
-                self.output.put()
-        except OSError as error:
-            self.abort()
-            self._fail("file", f"can't be written: {error.strerror}")
-        except BaseException:
-            self.abort()
-            raise
-
-    def abort(self) -> None:
-        """Give up: remove what was written, or keep its complete sections, as the `Output` says."""
-        if self._file is not None:
-            file, self._file = self._file, None
-            with contextlib.suppress(OSError):  # a full disk, again
-                file.close()
-        if self._owned:
-            self.output.give_up()
-
-    def _fail(self, section: str, problem: str) -> NoReturn:
-        raise TraceFileError(self.path, section, self._position, problem)
-
-    def _put(self, data: bytes) -> None:
-        if self._file is None:
-            raise ValueError("the trace file is closed")
-        try:
-            self._file.write(data)
-            if self._flush_each:
-                self._file.flush()
-        except OSError as error:
-            self._fail("file", f"can't be written: {error.strerror}")
-        self._position += len(data)
+    def _end(self) -> None:
+        """Write index and footer."""
+        if self._kernel is not None:
+            self._fail("kernel", f"kernel {self._kernel.index} was begun and not ended")
+        offset = self._position
+        self._put(self.format.section(fmt.INDEX, b"".join(self._index)))
+        body = struct.pack("<QQ", offset, self._position + fmt.FOOTER.size)
+        self._put(body + struct.pack("<II8s", crc32(body), 0, fmt.END_MAGIC))
 
     def _section(self, kind: bytes, payload: bytes, chunk: tuple[int, ...] = (0,) * 9) -> None:
-        crc = crc32(payload)
-        if kind != fmt.INDEX:
-            self._index.append(struct.pack("<4sIQQ8IQ", kind, crc, self._position, len(payload), *chunk))
-        head = struct.pack("<4sIQI", kind, 0, len(payload), crc)
-        self._put(head + struct.pack("<I", crc32(head)) + payload + bytes(fmt.padding(len(payload))))
+        """Write a section, and note it in the index."""
+        self._index.append(_index_row(kind, self._position, payload, chunk))
+        super()._section(kind, payload)
 
-    def copy_section(self, file: SectionFile, row: int) -> None:
+    def copy_section(self, file: TraceSections, row: int) -> None:
         """Writes a section of another file as it is; the sections copied must make a trace file together."""
         entry = file.index[row]
         payload = file.row_payload(row, "section")
@@ -195,31 +132,21 @@ class TraceWriter:
 
     def replace_provenance(self, provenance: Provenance) -> None:
         """Overwrites the provenance, for facts known only at the end; it must fit in the reserved bytes."""
-        if self._file is None:
-            raise ValueError("the trace file is closed")
-        self._replace(0, fmt.PROVENANCE, fmt.HEADER.size, self._provenance_of_size(provenance))
+        self._replace_row(0, fmt.PROVENANCE, HEADER.size, self._provenance_of_size(provenance))
 
     def rename_allocation(self, allocation: int, name: str) -> None:
         """Gives an allocation another name, cut off at the reserved bytes."""
-        if self._file is None:
-            raise ValueError("the trace file is closed")
         section, offset, reserved = self._renamable[allocation]
         known = self._allocations[allocation]
         fitting = name.encode("utf-8", "replace")[:reserved].decode("utf-8", "ignore")
         head = fmt.ALLOCATE_HEAD.pack(known.base, known.bytes, fmt.SPACES.index(known.space))
-        self._replace(section, fmt.ALLOCATE, offset, head + fitting.encode().ljust(reserved, b"\0"))
+        self._replace_row(section, fmt.ALLOCATE, offset, head + fitting.encode().ljust(reserved, b"\0"))
         known.name = fitting
 
-    def _replace(self, section: int, kind: bytes, offset: int, payload: bytes) -> None:
-        """Write another payload of the same length over a section's."""
-        assert self._file is not None
-        end, crc = self._position, crc32(payload)
-        head = struct.pack("<4sIQI", kind, 0, len(payload), crc)
-        self._file.seek(offset)
-        self._put(head + struct.pack("<I", crc32(head)) + payload)
-        self._file.seek(end)
-        self._position = end
-        self._index[section] = struct.pack("<4sIQQ8IQ", kind, crc, offset, len(payload), *(0,) * 9)
+    def _replace_row(self, row: int, kind: bytes, offset: int, payload: bytes) -> None:
+        """Write another payload of the same length over that of a section, which is row `row` of the index."""
+        self._replace(kind, offset, payload)
+        self._index[row] = _index_row(kind, offset, payload)
 
     def _provenance_of_size(self, provenance: Provenance) -> bytes:
         """The payload, padded with a key that readers ignore."""
@@ -563,3 +490,7 @@ class TraceWriter:
             self._fail(where, "it exists already")
         self._filled.add((*key, snapshot, allocation))
         return where, self._allocations[allocation]
+
+
+def _index_row(kind: bytes, offset: int, payload: bytes, chunk: tuple[int, ...] = (0,) * 9) -> bytes:
+    return struct.pack("<4sIQQ8IQ", kind, crc32(payload), offset, len(payload), *chunk)

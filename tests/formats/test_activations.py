@@ -151,7 +151,7 @@ SIZE = {"algorithm": "zvc", "layout": "NCHW", "window": 4096, "bits": 8}
 @pytest.mark.parametrize(
     ("kind", "payload", "problem"),
     [
-        (b"PONT", b"not a frame", "can't be decompressed"),
+        (b"PONT", b"not a frame", "cannot be decompressed"),
         (b"PONT", zstandard.compress(b"{"), "JSON"),
         (b"PONT", zstandard.compress(b"\xff"), "JSON"),
         (b"PONT", frame([]), "content: expected a table"),
@@ -199,7 +199,7 @@ def test_values_that_decompress_to_another_size(tmp_path: Path, good: bytes) -> 
     head = struct.pack("<IIIBBH4I", 0, 0, 16, 1, 4, 0, 1, 1, 4, 4)
     path = tmp_path / "x.maps"
     path.write_bytes(file_of(good, [*sections(good)[:-1], (b"VALU", head + zstandard.compress(bytes(60)))]))
-    with pytest.raises(ActivationsError, match="60 bytes when decompressed: expected 64"):
+    with pytest.raises(ActivationsError, match="a zstd frame of 60 bytes: expected 64"):
         load_activations(path).values(0, 0)
 
 

@@ -10,18 +10,17 @@ import json
 import lzma
 import pickle
 import random
-import struct
 import tarfile
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import zstandard
 from hypothesis import strategies as st
 
+from buddysim.base.sections.section_format import HEADER, SECTION
 from buddysim.formats.activations import (
     layout,
 )
@@ -111,11 +110,11 @@ def _changed_maps(draw: st.DrawFn, name: str) -> Files:
     data = good_files.maps()
     if not draw(st.integers(0, 7)):
         return {name: draw(changed_bytes(data, _scribble))}
-    sections, at = [], layout.HEADER.size
+    sections, at = [], HEADER.size
     while at < len(data):
-        kind, _, length, _, _ = layout.SECTION.unpack_from(data, at)
-        sections.append((kind, data[at + layout.SECTION.size : at + layout.SECTION.size + length]))
-        at += layout.SECTION.size + length
+        kind, _, length, _, _ = SECTION.unpack_from(data, at)
+        sections.append((kind, data[at + SECTION.size : at + SECTION.size + length]))
+        at += SECTION.size + length
     for _ in range(draw(st.integers(1, 3))):
         number = draw(st.integers(0, len(sections) - 1))
         kind, payload = sections[number]
@@ -129,10 +128,9 @@ def _changed_maps(draw: st.DrawFn, name: str) -> Files:
         if not draw(st.integers(0, 5)):
             other = draw(st.integers(0, len(sections) - 1))
             sections[number], sections[other] = sections[other], sections[number]
-    content = data[: layout.HEADER.size]
+    content = data[: HEADER.size]
     for kind, payload in sections:
-        head = struct.pack("<4sIQI", kind, 0, len(payload), crc32(payload))
-        content += head + struct.pack("<I", crc32(head)) + payload
+        content += layout.SECTIONS.section(kind, payload)
     return {name: content}
 
 

@@ -10,21 +10,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.inputs import open_input
-from buddysim.formats.activations.layout import VALUES_HEAD, ActivationsError, decompressed
+from buddysim.base.sections.section_file import Section, SectionFile
+from buddysim.formats.activations.layout import SECTIONS, VALUES_HEAD
 from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
 
 @dataclass(frozen=True)
 class StoredValues:
-    """Position of a feature map's values in the file."""
+    """Where a feature map's values are in the file, and what they are."""
 
-    offset: int
-    crc: int
-    bytes: int
+    section: Section
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
@@ -88,16 +85,13 @@ class ActivationsFile:
             raise BuddysimError(f"{self.path}: has no values of feature map {map_index} at point {point}")
         stored = self._values[point, map_index]
         where = f"values of feature map {map_index} at point {point}"
-        try:
-            with open_input(self.path, "activations file", incomplete=True) as file:
-                file.seek(stored.offset)
-                payload = file.read(stored.bytes)
-        except OSError as error:
-            raise BuddysimError(f"{self.path}: can't be read: {error.strerror}") from None
-        if len(payload) != stored.bytes or crc32(payload) != stored.crc:
-            raise ActivationsError(self.path, where, stored.offset, "the file changed since it was opened")
+        file = SectionFile(self.path, SECTIONS, incomplete=True)
         start = VALUES_HEAD.size + 4 * len(stored.shape)
         expected = math.prod(stored.shape) * stored.dtype.itemsize
-        planes = decompressed(self.path, where, stored.offset, payload[start:], expected)
+        try:
+            payload = file.payload(stored.section, where)
+            planes = file.decompress(memoryview(payload)[start:], expected, where, stored.section.offset)
+        finally:
+            file.close()
         bytes_ = np.frombuffer(planes, np.uint8).reshape(stored.dtype.itemsize, -1)
         return np.ascontiguousarray(bytes_.T).view(stored.dtype).reshape(stored.shape)

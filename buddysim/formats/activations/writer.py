@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import struct
 from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import zstandard
 from numpy.typing import NDArray
-from zlib_ng.zlib_ng import crc32
 
-from buddysim.base.errors import BuddysimError
 from buddysim.base.output import Output
+from buddysim.base.sections.section_writer import SectionWriter
 from buddysim.formats.activations import layout, records
 from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
 
-class ActivationsWriter:
+class ActivationsWriter(SectionWriter):
     """Writer of an activations file; a context manager.
 
     The file appears under its name when it is complete. With `keep_part`, an interrupted capture leaves every complete
@@ -45,32 +42,13 @@ class ActivationsWriter:
         keep_part: bool = False,
         compression_level: int = 9,
     ) -> None:
-        self.output = Output(path, inputs, keep_part=keep_part)
-        self.path = self.output.path
+        super().__init__(layout.SECTIONS, Output(path, inputs, keep_part=keep_part), owned=True, flush_each=keep_part)
         self.feature_maps = tuple(feature_maps)
+        self._state = "finished"
         self._compressor = zstandard.ZstdCompressor(level=compression_level, write_content_size=True)
         self._points = self._values = 0
-        self._file: BinaryIO | None = None
-        try:
-            self._file = self.output.part.open("wb")
-        except OSError as error:
-            self.output.give_up()
-            raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
-        head = layout.HEADER.pack(layout.MAGIC, layout.FORMAT_VERSION, 0, 0, 0)[:16]
-        self._put(head + struct.pack("<II", crc32(head), 0))
         self._text(layout.PROVENANCE, records.PROVENANCE.dump_json(provenance))
         self._text(layout.MAPS, records.MAPS.dump_json(list(self.feature_maps)))
-
-    def __enter__(self) -> ActivationsWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abort()
 
     def add_point(self, point: TrainingPoint) -> int:
         """Add a point of the training and return its index.
@@ -134,45 +112,14 @@ class ActivationsWriter:
         BuddysimError
             if the file cannot be written
         """
-        if self._file is None:
-            return
-        try:
-            self._text(layout.END, records.END.dump_json(records.EndRecord(self._points, self._values, state)))
-            self._file.close()
-            self._file = None
-            if put:
-                self.output.put()
-        except OSError as error:
-            self.abort()
-            raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
-        except BaseException:
-            self.abort()
-            raise
+        self._state = state
+        super().close(put=put)
 
-    def abort(self) -> None:
-        """Abort: remove the written part; with `keep_part`, retain its complete sections."""
-        if self._file is not None:
-            file, self._file = self._file, None
-            with contextlib.suppress(OSError):
-                file.close()
-            self.output.give_up()
+    def _end(self) -> None:
+        self._text(layout.END, records.END.dump_json(records.EndRecord(self._points, self._values, self._state)))
 
     def _text(self, kind: bytes, text: bytes) -> None:
         self._section(kind, self._compressor.compress(text))
-
-    def _section(self, kind: bytes, payload: bytes) -> None:
-        head = layout.SECTION.pack(kind, 0, len(payload), crc32(payload), 0)[:20]
-        self._put(head + struct.pack("<I", crc32(head)) + payload)
-
-    def _put(self, data: bytes) -> None:
-        if self._file is None:
-            raise ValueError("the activations file is closed")
-        try:
-            self._file.write(data)
-            if self.output.keep_part:
-                self._file.flush()
-        except OSError as error:
-            raise BuddysimError(f"{self.path}: can't be written: {error.strerror}") from None
 
 
 def _finite(point: TrainingPoint) -> TrainingPoint:
