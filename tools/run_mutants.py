@@ -37,7 +37,8 @@ TEST_TIMEOUT_S = 300
 BUILD_TIMEOUT_S = 900
 TARGET = 0.95
 
-PARAMETERS = "buddysim/replay/parameters.py"
+#: Files with the numbers of the engine.
+PARAMETERS = ("buddysim/replay/parameters.py", *(f"buddysim/replay/{part}/numbers.py" for part in ("dram", "link")))
 NUMBER = re.compile(r'^ {8}"(?P<name>\w+)": (?P<value>.+),$', re.MULTILINE)
 UNITS = {"cycle_ps", "dram_burst_ps", "link_packet_bytes", "link_byte_cost", "refi"}  # units of other numbers
 
@@ -214,21 +215,21 @@ def handwritten() -> Iterator[Mutant]:
 
 def generated() -> Iterator[Mutant]:
     """Yield a mutant for each time, cost and limit of the engine: no latency, lowest cost, no limit."""
-    text = (ROOT / PARAMETERS).read_text(encoding="utf-8")
-    for match in NUMBER.finditer(text):
-        name = match["name"]
-        is_time = name.endswith(("_ps", "_cost", "_header_bytes")) or "m.ps(" in match["value"]
-        if name not in UNITS and (is_time or name.endswith("mshrs")):
-            neutral = "4096" if name.endswith("mshrs") else "1" if name.endswith("cost") else "0"
-            yield Mutant(
-                name=f"number-{name}",
-                package="replay",
-                mechanism=f"`{name}` of the machine has an effect",
-                file=PARAMETERS,
-                old=match[0],
-                new=f'        "{name}": {neutral},',
-                killed_by=("tests/replay/mechanisms", "tests/replay/test_microbenchmarks.py"),
-            )
+    for file in PARAMETERS:
+        for match in NUMBER.finditer((ROOT / file).read_text(encoding="utf-8")):
+            name = match["name"]
+            is_time = name.endswith(("_ps", "_cost", "_header_bytes")) or "m.ps(" in match["value"]
+            if name not in UNITS and (is_time or name.endswith("mshrs")):
+                neutral = "4096" if name.endswith("mshrs") else "1" if name.endswith("cost") else "0"
+                yield Mutant(
+                    name=f"number-{name}",
+                    package="replay",
+                    mechanism=f"`{name}` of the machine has an effect",
+                    file=file,
+                    old=match[0],
+                    new=f'        "{name}": {neutral},',
+                    killed_by=("tests/replay/mechanisms", "tests/replay/test_microbenchmarks.py"),
+                )
 
 
 def every_mutant() -> list[Mutant]:

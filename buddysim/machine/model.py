@@ -55,8 +55,7 @@ class Machine(MachineFile):
         "`tCL` + 32 B / `dram.pseudo_channel_bandwidth`.",
         "One of `l2.slices` and `dram.channels` is a multiple of the other, so that each slice has its own channels.",
         "`l2.partitions` is 1 with `crossbar.input_queued`.",
-        '`dram.timing.tREFI` is 0, or longer than `dram.timing.tRFC`; with `dram.refresh = "single_bank"`, longer '
-        "than `dram.timing.tRFCSB`.",
+        "`dram.timing.tREFI` is 0, or longer than `dram.timing.tRFC` and the refresh that `dram.refresh` chooses.",
         "`dram.timing.tCCD_L` is at most 56 bursts of 32 B long.",
         "Every time in `[dram.timing]` but `tREFI` is at most 10 us.",
         "All L1 caches together have at most 1 GiB.",
@@ -245,5 +244,3 @@ def _misfits(machine: Machine) -> Iterator[str]:
         yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFC, {timing.tRFC}"
     if machine.l2.partitions > 1 and machine.crossbar.input_queued:
         yield f"l2.partitions: {machine.l2.partitions} with crossbar.input_queued: expected 1"
-    if machine.dram.refresh == "single_bank" and 0 < machine.exact_ps(timing.tREFI) <= machine.exact_ps(timing.tRFCSB):
-        yield f"dram.timing.tREFI: {timing.tREFI} is not longer than tRFCSB, {timing.tRFCSB}"

@@ -7,10 +7,10 @@ from fractions import Fraction
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
+from buddysim.replay.dram.numbers import dram_numbers
+from buddysim.replay.link.numbers import link_numbers
+from buddysim.replay.port_costs import COST_PER_PS, port_cost, sector_ps
 
-COST_PER_PS = 1024  # port.FINE_BITS
-MAX_CCD_SLOTS = 56  # the reservation table of the bus is searched in windows of 57
-MIN_BURST_PS = 2
 MAX_WARPS = 64
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32
@@ -35,7 +35,7 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
     BuddysimError : a shape that the engine does not simulate
     """
     numbers = _sm_numbers(machine) | _l1_numbers(machine) | _crossbar_and_l2_numbers(machine)
-    numbers |= _compression_numbers(machine) | _dram_numbers(machine) | _link_numbers(machine)
+    numbers |= _compression_numbers(machine) | dram_numbers(machine) | link_numbers(machine)
     return numbers | {
         "compute_gap_scale_num": compute_gap_scale.numerator,
         "compute_gap_scale_den": compute_gap_scale.denominator,
@@ -93,15 +93,15 @@ def _crossbar_and_l2_numbers(m: Machine) -> dict[str, object]:
     return {
         "request_ps": l2 // 2,
         "reply_ps": l2 - l2 // 2,
-        "sector_ps": max(_sector_ps(m, m.crossbar.reply_bandwidth), _sector_ps(m, m.l2.bandwidth)),
-        "reply_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
-        "request_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
+        "sector_ps": max(sector_ps(m, m.crossbar.reply_bandwidth), sector_ps(m, m.l2.bandwidth)),
+        "reply_cost": port_cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
+        "request_cost": port_cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
         "crossbar_input_queued": m.crossbar.input_queued,
         "interleave_requesters": m.crossbar.interleave_requesters,
-        "queue_sector_ps": _sector_ps(m, m.crossbar.request_bandwidth),
-        "reply_sector_ps": _sector_ps(m, m.crossbar.reply_bandwidth),
-        "slice_sector_ps": _sector_ps(m, m.l2.bandwidth),
-        "slice_cost": _cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
+        "queue_sector_ps": sector_ps(m, m.crossbar.request_bandwidth),
+        "reply_sector_ps": sector_ps(m, m.crossbar.reply_bandwidth),
+        "slice_sector_ps": sector_ps(m, m.l2.bandwidth),
+        "slice_cost": port_cost(SECTOR_BYTES, m.bytes_per_s(m.l2.bandwidth)),
         "dirty_store_cost": m.ps(m.l2.dirty_store_interval) * COST_PER_PS,
         "atomic_cost": m.ps(m.l2.atomic_interval) * COST_PER_PS,
         "slices": m.l2.slices,
@@ -150,89 +150,9 @@ def _compression_numbers(m: Machine) -> dict[str, object]:
     }
 
 
-def _dram_numbers(m: Machine) -> dict[str, object]:
-    for key, count in (("banks", m.dram.banks), ("bank_groups", m.dram.bank_groups)):
-        if count & (count - 1):
-            raise BuddysimError(f"{m.name}: dram.{key}: {count}: expected a power of two")
-    n_pseudo = m.dram.channels * m.dram.pseudo_channels
-    timing, burst = m.dram.timing, _sector_ps(m, m.dram.pseudo_channel_bandwidth)
-    if burst < MIN_BURST_PS:
-        raise BuddysimError(f"{m.name}: dram: 32 B in less than {MIN_BURST_PS} ps: expected a slower pseudo-channel")
-    first_burst = m.ps(timing.tRCD) + m.ps(timing.tCL) + burst
-    around_dram = m.ps(m.dram.load_to_use) - m.ps(m.l2.load_to_use) - first_burst
-    return {
-        "dram_banked": m.dram.model == "banked",
-        "dram_pseudo": n_pseudo,
-        "dram_banks": m.dram.banks,
-        "dram_write_high_watermark": m.dram.write_high_watermark,
-        "dram_write_low_watermark": m.dram.write_low_watermark,
-        "dram_burst_ps": burst,
-        "dram_burst_cost": burst * COST_PER_PS,
-        "dram_before_ps": around_dram // 2,
-        "dram_after_ps": around_dram - around_dram // 2,
-        "dram_simple_ps": first_burst,
-        "dram_timing": _dram_timing(m, burst),
-        "dram_single_bank_refresh": m.dram.refresh == "single_bank",
-        "dram_exclusive_drains": m.dram.write_drain == "exclusive",
-        "dram_bank_groups": m.dram.bank_groups,
-        "row_stripe_entries": max(1, m.dram.row_bytes * n_pseudo * m.dram.bank_groups // ENTRY_BYTES),
-    }
-
-
-def _dram_timing(m: Machine, burst: int) -> dict[str, int]:
-    timing = m.dram.timing
-    ccd_slots = max(1, round(m.ps(timing.tCCD_L) / burst))
-    if ccd_slots > MAX_CCD_SLOTS:
-        raise BuddysimError(
-            f"{m.name}: dram.timing.tCCD_L: {timing.tCCD_L}, as long as {ccd_slots} bursts: "
-            f"expected at most {MAX_CCD_SLOTS}"
-        )
-    return {
-        "rcd": m.ps(timing.tRCD),
-        "rp": m.ps(timing.tRP),
-        "cl": m.ps(timing.tCL),
-        "cwl": m.ps(timing.tCWL),
-        "ras": m.ps(timing.tRAS),
-        "ccd_slots": ccd_slots,
-        "act_interval": max(m.ps(timing.tRRD_S), m.ps(timing.tFAW) // 4),
-        "wr": m.ps(timing.tWR),
-        "read_to_write": max(0, m.ps(timing.tRTW) + m.ps(timing.tCWL) - m.ps(timing.tCL) - burst),
-        "write_to_read": m.ps(timing.tWTR) + m.ps(timing.tCL),
-        "rtp": m.ps(timing.tRTP),
-        "rfc": m.ps(timing.tRFCSB if m.dram.refresh == "single_bank" else timing.tRFC) if m.ps(timing.tREFI) else 0,
-        "refi": m.ps(timing.tREFI),
-    }
-
-
-def _link_numbers(m: Machine) -> dict[str, object]:
-    byte_cost = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
-    write_bytes_per_s = m.bytes_per_s(m.link.write_bandwidth if m.link.write_bandwidth.amount else m.link.bandwidth)
-    write_cost = Fraction(10**12 * COST_PER_PS, write_bytes_per_s)
-    sector = int(-(-(SECTOR_BYTES + m.link.header_size) * byte_cost // 1)) // COST_PER_PS
-    return {
-        "link_byte_cost": (byte_cost.numerator, byte_cost.denominator),
-        "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
-        "link_write_byte_cost": (write_cost.numerator, write_cost.denominator),
-        "link_write_bytes_per_s": write_bytes_per_s,
-        "link_read_ps": max(0, m.ps(m.link.load_to_use) - m.ps(m.l2.load_to_use) - sector),
-        "link_header_bytes": m.link.header_size,
-        "link_max_payload_bytes": m.link.max_payload,
-    }
-
-
 def _core_cycle_ps(m: Machine) -> int:
     return _ps(1 / Fraction(m.clock.core.hz))
 
 
 def _ps(seconds: Fraction) -> int:
     return max(1, int(seconds * 10**12 + Fraction(1, 2)))
-
-
-def _cost(size: int, bytes_per_s: int) -> int:
-    """Return the port time of `size` bytes, rounded up, so that no port exceeds its bandwidth."""
-    return -(-size * 10**12 * COST_PER_PS // bytes_per_s)
-
-
-def _sector_ps(machine: Machine, bandwidth: object) -> int:
-    """Return the time of one 32 B sector in whole picoseconds, rounded up."""
-    return -(-SECTOR_BYTES * 10**12 // machine.bytes_per_s(bandwidth))  # type: ignore[arg-type]

@@ -133,9 +133,9 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
         for line in range(ahead + 1):
             at = slice_port.request(CYCLE * (1 + line) + L2 // 2, 4 * numbers["slice_cost"])
             at += numbers["dram_before_ps"]
-            bus.request(at, (4 if line < ahead else 2) * numbers["dram_burst_cost"])
+            bus.request(at, (4 if line < ahead else 2) * (numbers["dram_burst_ps"] << 10))
         for _ in range(2):
-            start = bus.request(at, numbers["dram_burst_cost"])
+            start = bus.request(at, (numbers["dram_burst_ps"] << 10))
             wasted += not cancel or start - at < FETCH
             if cancel and start - at >= FETCH:
                 break

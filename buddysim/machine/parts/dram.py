@@ -36,7 +36,7 @@ class DramTimingConfig(Section):
     tREFI: Duration = Field(description="mean interval between refreshes; 0: no refresh")
     tRFCSB: Duration = fields.key(
         parse_time("160 ns"),
-        "duration of a single-bank refresh, with refresh single_bank",
+        "duration of a refresh of one bank",
         "Ramulator 2, HBM2 and HBM3: 160 ns; of no effect where all banks refresh at once",
     )
 
@@ -51,11 +51,8 @@ class DramConfig(Section):
         "`dram.write_low_watermark` is below `dram.write_high_watermark`.",
     )
 
-    model: Annotated[str, fields.one_of("banked", "simple")] = fields.key(
-        "banked",
-        "model of device memory; banked: rows, bank groups, bus turnarounds and refresh; simple: bandwidth "
-        "and latency alone",
-        "the more faithful of the two",
+    model: Annotated[str, fields.member_of("DRAM model")] = fields.key(
+        "banked", "model of device memory", "the more faithful of the two"
     )
     capacity: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(description="capacity of device memory")
     channels: Annotated[int, fields.count(1, 1024)] = Field(description="number of device memory channels")
@@ -74,16 +71,12 @@ class DramConfig(Section):
         description="queued write bursts at which a write drain ends if reads wait; the same number starts a drain if "
         "no read waits"
     )
-    refresh: Annotated[str, fields.one_of("all_bank", "single_bank")] = fields.key(
-        "all_bank",
-        "refresh mode; all_bank: all banks refresh together, for tRFC; single_bank: one bank after the "
-        "other refreshes, for tRFCSB",
-        "assumed: a controller's choice, not published",
+    refresh: Annotated[str, fields.member_of("DRAM refresh")] = fields.key(
+        "all_bank", "refresh mode", "assumed: a controller's choice, not published"
     )
-    write_drain: Annotated[str, fields.one_of("interleaved", "exclusive")] = fields.key(
+    write_drain: Annotated[str, fields.member_of("write drain")] = fields.key(
         "interleaved",
-        "bus slots of reads during a write drain; interleaved: reads use the slots that writes leave free; "
-        "exclusive: reads wait until the drain has ended",
+        "start of write drains, and bus slots of reads during a drain",
         "assumed: a controller's choice, not published",
     )
     timing: DramTimingConfig

@@ -1,14 +1,14 @@
-"""Device memory: channels of pseudo-channels, with one of two models behind `dram_read` and `dram_write`.
+"""Device memory: channels of pseudo-channels, each with banks; policies choose when it refreshes and when writes drain.
 
-`simple`: each pseudo-channel has a bandwidth and a latency.
-
-`banked`: each pseudo-channel has two reservation tables: of its data bus, with a slot for each burst of 32 B, and of its row
+Each pseudo-channel has two reservation tables: of its data bus, with a slot for each burst of 32 B, and of its row
 activations, with a slot for each that tRRD and tFAW allow. So neither exceeds its rate, and requests reserve slots in any order
 of time. The state of a request's bank gives its earliest slot: open row, tRCD, tRP, tRAS, tRC, tCCD. A request reserves its
 slots when it arrives; no queue is simulated cycle by cycle. The effects of a first-ready scheduler follow from the tables, as a
 later request to a ready bank takes an earlier free slot, and from row-hit merging: a request to a row that is scheduled to
 close later is a hit. Writes wait in a queue. A write drain serves them together, from the high to the low watermark or when the
 bus is idle, with one bus turnaround. Refresh reserves bus and activations for tRFC every tREFI and closes the rows.
+
+Another model may take the place of all this (`DramOps`).
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -19,7 +19,6 @@ from buddysim.replay.engine.reservation_table cimport (
 from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.horizon cimport Horizon
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
-from buddysim.replay.engine.port cimport Port, port_transfer
 from buddysim.replay.engine.set_search cimport push_number, push_time, set_match
 
 cdef enum:
@@ -68,14 +67,12 @@ cdef struct PseudoChannel:
     ReservationTable activations   # slots of `act_interval`
     int64_t turnaround_first_slot  # bus turnaround from writes to reads: first slot
     int64_t turnaround_last_slot   # and last slot; -2: none yet
-    int64_t exclusive_drain_slot   # with exclusive drains: first slot of the latest drain; NEVER: none yet
     int64_t queued_bursts
     int64_t n_queued               # queued rows
     QueuedRow* queue               # [WRITE_QUEUE_LIMIT], by arrival
     int64_t* free_ps               # [write_queue_entries], ring: time at which each entry of the write queue is free
     int64_t queue_tail             # next entry of `free_ps` that a write takes
     int64_t queue_head             # next entry of `free_ps` that a drain frees
-    Port* port                     # with dram.model = "simple"
 
 # Where data lie in device memory.
 cdef struct DeviceLocation:
@@ -83,8 +80,30 @@ cdef struct DeviceLocation:
     Bank* bank
     uint32_t row
 
+cdef struct Dram
+
+ctypedef int64_t (*ReadOp)(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
+ctypedef int64_t (*IdleOp)(const Dram* dram, int bursts) noexcept nogil
+ctypedef int64_t (*RefreshBegan)(Dram* dram, const Bank* bank, int64_t t) noexcept nogil
+ctypedef int64_t (*ReadSlotOp)(const Dram* dram, const PseudoChannel* channel, int64_t slot) noexcept nogil
+ctypedef void (*WriteQueuedOp)(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil
+
+# A model of device memory other than `banked`.
+cdef struct DramOps:
+    ReadOp read          # as `dram_read`
+    ReadOp read_dry_run  # as `dram_read_dry_run`
+    ReadOp write         # as `dram_write`
+    IdleOp idle_ps       # as `dram_idle_ps`
+
 cdef struct Dram:
-    int banked                   # dram.model: 1 banked, 0 simple
+    # Hooks of the policies; NULL: the default
+    const DramOps* model         # NULL: `banked`
+    RefreshBegan refresh_began   # start of the last refresh of a bank at `t`; NULL: all banks refresh together
+    ReadSlotOp read_slot         # first slot of the bus, from `slot` on, that a read may take; NULL: `slot`
+    WriteQueuedOp write_queued   # called with a queue that has got a write at `t`; NULL: `drain_among_reads`
+    void* model_state            # each policy's own, in the run's arena
+    void* refresh_state
+    void* drain_state
     int n_pseudo                 # pseudo-channels of all channels
     uint32_t n_banks             # per pseudo-channel, a power of two
     int bank_bits                # log2 of n_banks
@@ -100,11 +119,8 @@ cdef struct Dram:
     int64_t burst_ps             # a 32 B burst, and a slot of the bus
     int64_t before_ps            # L2 slice to the first command
     int64_t after_ps             # end of the data to the L2 slice
-    int64_t simple_ps            # simple: command to the end of the first burst
-    int64_t burst_cost           # simple: a burst through the bus, in port units
     int64_t refreshed_ps         # start of the refresh interval of the last request
-    bint single_bank_refresh     # REFSB: banks are refreshed one after the other; else REFab
-    bint exclusive_drains        # reads wait until a write drain ends
+    int64_t blocking_refresh_ps  # bus and activations that a refresh of all banks reserves; 0: none
     int64_t row_merge_ps         # per burst merged into a closed row: delay of the bank's next column command
     int64_t next_col_ps          # end of read data to the bank's next column command: negative
     int64_t read_to_pre_ps       # end of read data to the precharge: negative
@@ -115,6 +131,8 @@ cdef struct Dram:
 
 cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
 cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
+cdef int64_t drain_if_due(Dram* dram, PseudoChannel* channel, int64_t t, bint idle) noexcept nogil
+cdef int64_t drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil
 
 
 cdef inline int64_t max_i64(int64_t a, int64_t b) noexcept nogil:
@@ -122,7 +140,7 @@ cdef inline int64_t max_i64(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef inline int64_t refresh_interval_start(Dram* dram, int64_t t) noexcept nogil:
-    """Start of the refresh interval that contains `t`; all channels refresh together."""
+    """Start of the refresh interval that contains `t`; all channels have the same intervals."""
     cdef int64_t began = dram.refreshed_ps
     if unlikely(<uint64_t>(t - began) >= <uint64_t>dram.timing.refi):
         if t < began and began - t <= dram.timing.refi:         # some requests belong to the interval before
@@ -154,10 +172,11 @@ cdef inline int64_t open_row(Dram* dram, PseudoChannel* channel, Bank* bank, uin
     command after its activation (row-hit merging).
     """
     cdef DramTiming* timing = &dram.timing
-    cdef int64_t act, i, after = 0
-    if unlikely(dram.single_bank_refresh):       # every bank was refreshed before time 0, too
-        after = ((bank - dram.banks) & (dram.n_banks - 1)) * dram.timing.refi / dram.n_banks - dram.timing.refi
-    act = refresh_interval_start(dram, t - after) + after
+    cdef int64_t act, i
+    if unlikely(dram.refresh_began != NULL):
+        act = dram.refresh_began(dram, bank, t)
+    else:
+        act = refresh_interval_start(dram, t)
     if unlikely(bank.row_closed_ps[0] + timing.rp < act):     # opened before the refresh
         bank.row[0] = NO_ROW
         bank.ready_ps = act + timing.rfc
@@ -205,8 +224,8 @@ cdef inline int64_t banked_read(Dram* dram, const DeviceLocation* location, int 
     data = open_row(dram, channel, bank, location.row, t, 0) + dram.timing.cl
     merged_row = bank.row[0] != location.row
     slot = slot_at(&dram.bus_grid, data)
-    if unlikely(dram.exclusive_drains and slot >= channel.exclusive_drain_slot):
-        slot = max_i64(slot, channel.turnaround_last_slot + 1)
+    if unlikely(dram.read_slot != NULL):
+        slot = dram.read_slot(dram, channel, slot)
     last = reserve_slots(&dram.bus_grid, &channel.bus, dram.horizon, slot, bursts, dram.timing.ccd_slots, &first)
     done = max_i64(data, first * dram.burst_ps) + (last - first + 1) * dram.burst_ps
     # Merged bursts delay the row that is open by their own duration.
@@ -220,27 +239,24 @@ cdef inline int64_t dram_read(Dram* dram, const DeviceLocation* location, int bu
 
     The caller counts the bursts (`PseudoChannel.moved`).
     """
-    t += dram.before_ps
-    if dram.banked:
-        return banked_read(dram, location, bursts, t) + dram.after_ps
-    t = port_transfer(location.channel.port, dram.horizon, t, bursts * dram.burst_cost)
-    return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
+    if dram.model != NULL:
+        return dram.model.read(dram, location, bursts, t)
+    return banked_read(dram, location, bursts, t + dram.before_ps) + dram.after_ps
 
 
 cdef inline int64_t dram_idle_ps(const Dram* dram, int bursts) noexcept nogil:
     """Least latency of `dram_read`: row hit, idle bus."""
-    if dram.banked:
-        return dram.before_ps + dram.timing.cl + ((bursts - 1) * dram.timing.ccd_slots + 1) * dram.burst_ps + dram.after_ps
-    return dram.before_ps + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
+    if dram.model != NULL:
+        return dram.model.idle_ps(dram, bursts)
+    return dram.before_ps + dram.timing.cl + ((bursts - 1) * dram.timing.ccd_slots + 1) * dram.burst_ps + dram.after_ps
 
 
 cdef inline int64_t dram_write(Dram* dram, const DeviceLocation* location, int bursts, Traffic kind, int64_t t) noexcept nogil:
     """Posts a write of `bursts` bursts to one row, which leaves the L2 at `t`. Returns the time at which the channel accepts it."""
     location.channel.moved[<int>kind] += bursts
-    if not dram.banked:
-        return port_transfer(location.channel.port, dram.horizon, t + dram.before_ps, bursts * dram.burst_cost) - dram.before_ps
+    if unlikely(dram.model != NULL):
+        return dram.model.write(dram, location, bursts, t)
     return enqueue_write(dram, location, bursts, t)
 
 
-cdef int dram_init(Arena* arena, Dram* dram) except -1
-cdef int dram_configure(Arena* arena, Dram* dram, Horizon* horizon, dict n) except -1
+cdef int dram_configure(Arena* arena, Dram* dram, Horizon* horizon, dict n, dict policies) except -1

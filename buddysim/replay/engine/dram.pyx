@@ -3,9 +3,10 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.reservation_table cimport (
     first_free_slot, advance_table, table_init, release_slot, reserve_slot, slot_grid,
 )
-from buddysim.replay.engine.events cimport NEVER
 from buddysim.replay.engine.horizon cimport trial_undo
-from buddysim.replay.engine.port cimport Port, port_peek
+from buddysim.replay.dram.model.base cimport DramModelBase
+from buddysim.replay.dram.refresh.base cimport RefreshBase
+from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
@@ -16,7 +17,6 @@ cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int burst
     cdef PseudoChannel* channel = location.channel
     cdef QueuedRow* queue = channel.queue
     cdef int64_t i = channel.n_queued - 1, accepted_ps = t
-    cdef bint idle
     for _ in range(bursts):
         accepted_ps = max_i64(accepted_ps, channel.free_ps[channel.queue_tail])
         channel.queue_tail = channel.queue_tail + 1 if channel.queue_tail + 1 < dram.write_queue_entries else 0
@@ -29,33 +29,47 @@ cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int burst
         channel.n_queued += 1
     queue[i].bursts += bursts
     channel.queued_bursts += bursts
-    idle = channel.bus.last_slot == channel.turnaround_last_slot
-    idle = idle or not dram.exclusive_drains and channel.bus.last_slot < slot_at(&dram.bus_grid, t)
-    if channel.queued_bursts >= dram.write_high_watermark:
-        drain_writes(dram, channel, t, 0 if idle else dram.write_low_watermark)
-    elif idle and channel.queued_bursts >= dram.write_low_watermark:
-        drain_writes(dram, channel, t, 0)
+    if dram.write_queued != NULL:
+        dram.write_queued(dram, channel, t)
+    else:
+        drain_among_reads(dram, channel, t)
     return accepted_ps
 
 
-cdef void drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil:
-    """Writes queued rows, oldest first, until at most `remaining` bursts are queued, after the reads reserved so far."""
+cdef inline void drain_among_reads(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:
+    """Drains a queue that is due at `t`; the bus is idle if no read is reserved from `t` on or since the last drain."""
+    cdef int64_t last_slot = channel.bus.last_slot
+    drain_if_due(dram, channel, t, last_slot == channel.turnaround_last_slot or last_slot < slot_at(&dram.bus_grid, t))
+
+
+cdef int64_t drain_if_due(Dram* dram, PseudoChannel* channel, int64_t t, bint idle) noexcept nogil:
+    """Drains a queue at a watermark: the high one, or the low one if the bus is idle; returns as `drain_writes`."""
+    if channel.queued_bursts >= dram.write_high_watermark:
+        return drain_writes(dram, channel, t, 0 if idle else dram.write_low_watermark)
+    if idle and channel.queued_bursts >= dram.write_low_watermark:
+        return drain_writes(dram, channel, t, 0)
+    return -1
+
+
+cdef int64_t drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil:
+    """Writes queued rows, oldest first, until at most `remaining` bursts are queued, after the reads reserved so far.
+
+    Returns the slot from which on the drain has the bus; -1 if it continues the drain before it.
+    """
     cdef SlotGrid* grid = &dram.bus_grid
     cdef QueuedRow* row = channel.queue
-    cdef int64_t slot, first, start, end, i
+    cdef int64_t slot, first, start, end, i, began = -1
     advance_table(grid, &channel.bus, dram.horizon)
     if channel.bus.last_slot == channel.turnaround_last_slot:        # no read since the last drain: its turnaround is not needed
         for slot in range(channel.turnaround_first_slot, channel.turnaround_last_slot + 1):
             release_slot(grid, &channel.bus, dram.horizon, slot)
         channel.bus.last_slot = channel.turnaround_first_slot - 1
         first = start = slot_at(grid, t)
-        if dram.exclusive_drains and start > channel.bus.last_slot:
-            channel.exclusive_drain_slot = start
+        if start > channel.bus.last_slot:
+            began = start
     else:
-        first = max_i64(slot_at(grid, t), channel.bus.last_slot + 1)
+        began = first = max_i64(slot_at(grid, t), channel.bus.last_slot + 1)
         start = max_i64(slot_at(grid, t), channel.bus.last_slot + 1 + dram.read_to_write_slots)
-        if dram.exclusive_drains:
-            channel.exclusive_drain_slot = first
     end = max_i64(start, channel.bus.last_slot + 1)
     while channel.queued_bursts > remaining:
         end = max_i64(end, write_queued_row(dram, channel, row, start))
@@ -68,6 +82,7 @@ cdef void drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t re
     channel.turnaround_first_slot = end
     reserve_turnaround(dram, channel, end, end + dram.write_to_read_slots)
     channel.turnaround_last_slot = channel.bus.last_slot
+    return began
 
 
 cdef int64_t write_queued_row(Dram* dram, PseudoChannel* channel, const QueuedRow* row, int64_t start) noexcept nogil:
@@ -100,9 +115,8 @@ cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int b
     """The result of `dram_read`, without its effects: the state of channel and bank is restored."""
     cdef PseudoChannel channel
     cdef Bank bank = location.bank[0]
-    if not dram.banked:
-        t = port_peek(location.channel.port, dram.horizon, t + dram.before_ps, bursts * dram.burst_cost)
-        return t + dram.simple_ps + (bursts - 1) * dram.burst_ps + dram.after_ps
+    if dram.model != NULL:
+        return dram.model.read_dry_run(dram, location, bursts, t)
     advance_table(&dram.bus_grid, &location.channel.bus, dram.horizon)      # so that the trial takes over no page
     advance_table(&dram.act_grid, &location.channel.activations, dram.horizon)
     channel = location.channel[0]
@@ -115,24 +129,42 @@ cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int b
     return t
 
 
-cdef int dram_init(Arena* arena, Dram* dram) except -1:
-    """Allocates the channels of a `Dram` whose parameters are set: all rows closed, the bus free, the first refresh after tREFI."""
-    cdef int i
-    cdef int64_t all_bank_refresh_ps       # REFab: reserves bus and activations
+cdef int dram_configure(Arena* arena, Dram* dram, Horizon* horizon, dict n, dict policies) except -1:
+    """Sets up the device memory of a machine (`parameters.engine_numbers`) and its policies."""
+    dram.horizon = horizon
+    dram.n_pseudo, dram.n_banks = n["dram_pseudo"], n["dram_banks"]
     dram.bank_bits = count_trailing_zeros(dram.n_banks)
+    dram.write_high_watermark, dram.write_low_watermark = n["dram_write_high_watermark"], n["dram_write_low_watermark"]
+    dram.write_queue_entries = dram.write_high_watermark + MAX_BURSTS - 1
+    dram.burst_ps, dram.before_ps, dram.after_ps = n["dram_burst_ps"], n["dram_before_ps"], n["dram_after_ps"]
+    dram.timing = n["dram_timing"]
+    dram.blocking_refresh_ps = dram.timing.rfc
+    if dram.timing.rfc:
+        (<RefreshBase?>policies["DRAM refresh"]).prepare(arena, dram)
+    else:
+        dram.timing.refi = <int64_t>1 << 62     # never
+    timing_init(dram)
+    channels_init(arena, dram)
+    (<WriteDrainBase?>policies["write drain"]).prepare(arena, dram)
+    (<DramModelBase?>policies["DRAM model"]).prepare(arena, dram)
+    return 0
+
+
+cdef void timing_init(Dram* dram) noexcept:
+    """Derives slots and sums of the timing."""
     dram.row_merge_ps = dram.timing.ccd_slots * dram.burst_ps
     dram.next_col_ps = dram.row_merge_ps - dram.burst_ps - dram.timing.cl
     dram.read_to_pre_ps = dram.timing.rtp - dram.burst_ps - dram.timing.cl
-    if not dram.timing.rfc:
-        dram.timing.refi = <int64_t>1 << 62     # never
-        dram.single_bank_refresh = False
-    all_bank_refresh_ps = 0 if dram.single_bank_refresh else dram.timing.rfc
-    dram.bus_grid = slot_grid(dram.burst_ps, all_bank_refresh_ps, dram.timing.refi)
+    dram.bus_grid = slot_grid(dram.burst_ps, dram.blocking_refresh_ps, dram.timing.refi)
     dram.limits_activations = dram.timing.act_interval > dram.burst_ps
-    dram.act_grid = slot_grid(max_i64(dram.timing.act_interval, dram.burst_ps), all_bank_refresh_ps, dram.timing.refi)
-    dram.write_queue_entries = dram.write_high_watermark + MAX_BURSTS - 1
+    dram.act_grid = slot_grid(max_i64(dram.timing.act_interval, dram.burst_ps), dram.blocking_refresh_ps, dram.timing.refi)
     dram.read_to_write_slots = (dram.timing.read_to_write + dram.burst_ps - 1) / dram.burst_ps
     dram.write_to_read_slots = (dram.timing.write_to_read + dram.burst_ps - 1) / dram.burst_ps
+
+
+cdef int channels_init(Arena* arena, Dram* dram) except -1:
+    """Allocates the channels: all rows closed, the bus free, the first refresh after tREFI."""
+    cdef int i
     dram.pseudo = <PseudoChannel*>arena_zeroed(arena, dram.n_pseudo, sizeof(PseudoChannel))
     dram.banks = <Bank*>arena_zeroed(arena, <size_t>dram.n_pseudo * dram.n_banks, sizeof(Bank))
     for i in range(dram.n_pseudo * <int>dram.n_banks):
@@ -140,24 +172,7 @@ cdef int dram_init(Arena* arena, Dram* dram) except -1:
     for i in range(dram.n_pseudo):
         dram.pseudo[i].queue = <QueuedRow*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedRow))
         dram.pseudo[i].free_ps = <int64_t*>arena_zeroed(arena, dram.write_queue_entries, sizeof(int64_t))
-        dram.pseudo[i].port = <Port*>arena_zeroed(arena, 1, sizeof(Port))
-        dram.pseudo[i].exclusive_drain_slot = NEVER
         dram.pseudo[i].turnaround_last_slot, dram.pseudo[i].latest_act_ps = -2, -dram.act_grid.slot_ps
         table_init(&dram.bus_grid, &dram.pseudo[i].bus)
         table_init(&dram.act_grid, &dram.pseudo[i].activations)
     return 0
-
-
-cdef int dram_configure(Arena* arena, Dram* dram, Horizon* horizon, dict n) except -1:
-    """Sets up the device memory of a machine (`parameters.engine_numbers`)."""
-    dram.horizon = horizon
-    dram.banked, dram.n_pseudo = n["dram_banked"], n["dram_pseudo"]
-    dram.n_banks = n["dram_banks"]
-    dram.write_high_watermark, dram.write_low_watermark = n["dram_write_high_watermark"], n["dram_write_low_watermark"]
-    dram.burst_ps, dram.before_ps = n["dram_burst_ps"], n["dram_before_ps"]
-    dram.after_ps, dram.simple_ps = n["dram_after_ps"], n["dram_simple_ps"]
-    dram.burst_cost = n["dram_burst_cost"]
-    dram.timing = n["dram_timing"]
-    dram.single_bank_refresh = n["dram_single_bank_refresh"]
-    dram.exclusive_drains = n["dram_exclusive_drains"]
-    return dram_init(arena, dram)

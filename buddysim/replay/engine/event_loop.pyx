@@ -114,7 +114,7 @@ cdef class ReplayEngine:
         self.state.m.on_due = scheme.on_due
         self.state.m.due_ps = NEVER
         self.keep = memory_init(&self.state.arena, &self.state.m, &self.state.l1.cache, numbers, allocations, entry_classes,
-                                policies["slice hash"], scheme.uses_sizes, scheme.uses_targets)
+                                policies, scheme.uses_sizes, scheme.uses_targets)
         if queueing:
             waits = <int64_t*>arena_zeroed(&self.state.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         count_waits_in(&self.state.m, waits)

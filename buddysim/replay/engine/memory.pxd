@@ -20,7 +20,6 @@ from buddysim.replay.engine.kinds cimport (
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation, LocationRules
-from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_transfer, port_try_reserve
 
 cdef extern from *:
@@ -542,7 +541,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
 cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil
 cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
-                        SliceHashBase slice_hash, bint sized, bint has_metadata)
+                        dict policies, bint sized, bint has_metadata)
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept
 cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

@@ -13,6 +13,7 @@ from buddysim.replay.engine.partitions cimport invalidate_replicas, has_replica,
 from buddysim.replay.engine.port cimport port_wait
 from buddysim.replay.engine.allocations cimport allocations_init
 from buddysim.replay.engine.set_search cimport order_at
+from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
@@ -88,12 +89,13 @@ cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replie
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
-                        SliceHashBase slice_hash, bint sized, bint has_metadata):
+                        dict policies, bint sized, bint has_metadata):
     """Sets up an empty memory system; returns an object that must live as long as it.
 
-    `n`, `allocations` and `entry_classes` are the arguments of `ReplayEngine`; the memory system points into the last one.
+    `n`, `allocations`, `entry_classes` and `policies` are the arguments of `ReplayEngine`; the memory system points into the third.
     """
     cdef uint8_t[::1] classes = entry_classes
+    cdef SliceHashBase slice_hash = policies["slice hash"]
     m.n_entries = classes.shape[0]
     m.l1 = l1
     m.entry_classes, m.sized = &classes[0], sized
@@ -101,7 +103,7 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     crossbar_and_l2_init(arena, m, n)
     compression_init(arena, m, n)
     horizon_init(&m.horizon, n["horizon_pages"])
-    dram_configure(arena, &m.dram, &m.horizon, n)
+    dram_configure(arena, &m.dram, &m.horizon, n, policies)
     m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
     m.link.write_cost_num, m.link.write_cost_den = n["link_write_byte_cost"]
     m.link.read_ps = n["link_read_ps"]
@@ -206,7 +208,7 @@ cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, in
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
     """Counts waits in `waits`; NULL: does not count them."""
     m.waits = waits
-    m.generic_reads = waits != NULL or not m.dram.banked
+    m.generic_reads = waits != NULL or m.dram.model != NULL
 
 
 cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
@@ -219,7 +221,7 @@ cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t
 
 
 cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:
-    """`device_fetch` if waits are counted, or with dram.model = "simple"."""
+    """`device_fetch` if waits are counted, or with a model of its own (`DramOps`)."""
     cdef int64_t done = dram_read(&m.dram, location, bursts, t)
     count_wait(m, DRAM_READ, max_i64(0, done - t - dram_idle_ps(&m.dram, bursts)))
     return done

@@ -1,4 +1,4 @@
-"""A port with a bandwidth: crossbar, L2 slice, compressor, link, and the channels of `simple` device memory.
+"""A port with a bandwidth: crossbar, L2 slice, compressor, link, and channels of device memory without banks.
 
 Requests reach a port out of order, as only some have waited for an MSHR or for metadata. So a port records its use in buckets
 of time, 65.5 ns each. A request uses what is free in the bucket in which it arrives, and then in the following ones. Thus a port

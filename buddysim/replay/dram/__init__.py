@@ -1,0 +1,1 @@
+"""Device memory: what a machine file chooses for it by name, one folder for each kind of policy."""

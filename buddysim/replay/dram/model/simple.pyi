@@ -1,0 +1,5 @@
+from buddysim.replay.dram.model.base import DramModelBase
+
+ORDER: int
+
+class DramModel(DramModelBase): ...

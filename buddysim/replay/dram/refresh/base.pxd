@@ -1,0 +1,8 @@
+"""Base class of refresh modes, each a module of this folder: when a bank was refreshed last."""
+from buddysim.replay.component.base cimport Component
+from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.engine.dram cimport Dram
+
+
+cdef class RefreshBase(Component):
+    cdef int prepare(self, Arena* arena, Dram* dram) except -1

@@ -1,0 +1,7 @@
+from buddysim.machine.sections import DramTimingConfig
+from buddysim.machine.units import Time
+from buddysim.replay.component.base import Component
+
+class RefreshBase(Component):
+    @staticmethod
+    def duration(timing: DramTimingConfig) -> Time: ...

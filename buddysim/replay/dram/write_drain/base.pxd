@@ -1,0 +1,8 @@
+"""Base class of write drains, each a module of this folder: when queued writes drain, and what reads may do meanwhile."""
+from buddysim.replay.component.base cimport Component
+from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.engine.dram cimport Dram
+
+
+cdef class WriteDrainBase(Component):
+    cdef int prepare(self, Arena* arena, Dram* dram) except -1

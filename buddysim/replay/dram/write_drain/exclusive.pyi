@@ -1,0 +1,5 @@
+from buddysim.replay.dram.write_drain.base import WriteDrainBase
+
+ORDER: int
+
+class WriteDrain(WriteDrainBase): ...

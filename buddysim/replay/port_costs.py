@@ -1,0 +1,19 @@
+"""Bandwidths in the engine's units: time of a sector, cost of bytes at a port."""
+
+from __future__ import annotations
+
+from buddysim.compress import SECTOR_BYTES
+from buddysim.machine import Machine
+from buddysim.machine.units import Bandwidth
+
+COST_PER_PS = 1024  # port.FINE_BITS
+
+
+def port_cost(size: int, bytes_per_s: int) -> int:
+    """Return the port time of `size` bytes, rounded up, so that no port exceeds its bandwidth."""
+    return -(-size * 10**12 * COST_PER_PS // bytes_per_s)
+
+
+def sector_ps(machine: Machine, bandwidth: Bandwidth) -> int:
+    """Return the time of one 32 B sector in whole picoseconds, rounded up."""
+    return -(-SECTOR_BYTES * 10**12 // machine.bytes_per_s(bandwidth))
