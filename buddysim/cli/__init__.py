@@ -68,7 +68,16 @@ TASKS: Mapping[str, Sequence[str]] = {
     "simulate": ("run", "train", "fit", "sweep"),
     "prepare": ("capture", "import", "generate", "workloads", "profile", "verify", "info"),
     "look": ("results", "diff", "explain", "plot", "report", "analyse", "web"),
-    "machine and models": ("machines", "networks", "list", "calibrate", "validate", "traces", "recover"),
+    "machine and models": (
+        "machines",
+        "networks",
+        "list",
+        "check-plugin",
+        "calibrate",
+        "validate",
+        "traces",
+        "recover",
+    ),
 }
 _OTHER_TASKS = "commands of plug-ins"
 _HELP_WIDTH = 78

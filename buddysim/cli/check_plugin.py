@@ -1,0 +1,56 @@
+"""``python -m buddysim check-plugin FILE``: holds a plug-in to the contracts of its kind."""
+
+from __future__ import annotations
+
+import argparse
+
+NAME = "check-plugin"
+HELP = """hold a plug-in to the contracts of its kind
+
+The command loads the file, finds what it defines, and tries what its kind promises: an L2 slice hash, for example,
+gives slices below their number; every part of a replay gives the same result again, also next to another run. It
+prints a line for each contract, and one for each breach; the exit code is 2 if there is one."""
+
+_SHOWN = 3
+#: Workloads whose traces are replayed: reads without order, and writes of compressible data that evict.
+TRIALS = {
+    "random": {"footprint": "16 MiB", "operations": "2000"},
+    "stream": {"footprint": "4 MiB", "op": "copy", "sizes": "32 B:3, 128 B:1"},
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.cli.completion import completes
+
+    completes(parser.add_argument("file", metavar="FILE", help="the plug-in, .py or .pyx"), "file")
+
+
+def run(args: argparse.Namespace) -> int:
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from buddysim.base.errors import BuddysimError
+    from buddysim.base.kinds import HOMES, registry
+    from buddysim.base.plugins import load_plugin
+    from buddysim.replay.component.contract import breaches_of, contracts_of, subject_of
+    from buddysim.synthetic import make_trace
+
+    module = load_plugin(args.file)
+    defined = [(kind, name) for kind in HOMES for name in registry(kind).adopt(module)]
+    broken = 0
+    with TemporaryDirectory() as folder:
+        traces = [Path(folder) / f"{name}.bin" for name in TRIALS]
+        for path in traces:
+            make_trace(path.stem, path, TRIALS[path.stem])
+        for kind, name in defined:
+            if not contracts_of(kind):
+                print(f"{kind} {name}: defined as its kind expects; this kind has no further contracts")
+                continue
+            for contract, breaches in breaches_of(subject_of(kind, name, traces)):
+                print(f"{kind} {name}: {contract.promise}: {'broken' if breaches else 'holds'}")
+                for breach in breaches[:_SHOWN]:
+                    print(f"  {breach}")
+                broken += bool(breaches)
+    if broken:
+        raise BuddysimError(f"{args.file}: broken contracts: {broken}: expected none")
+    return 0

@@ -1,0 +1,111 @@
+"""`buddysim check-plugin`: the examples keep the contracts of their kinds, and each breach gets its line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from buddysim.base.kinds import HOMES, registry
+from buddysim.replay.component import contract
+from buddysim.replay.component.contract import COMMON, Subject, breaches_of, contracts_of, subject_of
+from buddysim.synthetic import make_trace
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "plugins"
+POLICIES = [
+    (kind, name)
+    for kind, home in HOMES.items()
+    if home.startswith("buddysim.replay.") and kind != "replay scheme"
+    for name in registry(kind).names()
+]
+
+
+def check(file: Path, folder: Path) -> tuple[int, str, str]:
+    """The exit code of `check-plugin`, and what it prints; a process of its own, as plug-ins stay loaded."""
+    done = subprocess.run(
+        [sys.executable, "-m", "buddysim", "check-plugin", str(file)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("kind", "name"), POLICIES)
+def test_policies_that_ship_keep_their_contracts(kind: str, name: str) -> None:
+    own = [one for one in contracts_of(kind) if one not in COMMON]
+    subject = subject_of(kind, name, ())
+    assert [breach for one in own for breach in one.breaches(subject)] == []
+
+
+@pytest.fixture
+def subject(tmp_path: Path) -> Subject:
+    make_trace("random", tmp_path / "random.bin", {"footprint": "1 MiB", "operations": "16"})
+    return subject_of("replay scheme", "ideal", [tmp_path / "random.bin"])
+
+
+def test_a_scheme_that_ships_keeps_them(subject: Subject) -> None:
+    assert {one.promise: breaches for one, breaches in breaches_of(subject)} == {one.promise: [] for one in COMMON}
+
+
+def test_each_common_contract_finds_its_breach(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result whose counters break a law, lack a declared one, and change from run to run."""
+    runs = iter(range(100))
+
+    def result(one: Subject, trace: Path) -> dict[str, Any]:
+        return {**whole, "l2.sector_hits": -1, "time_ps": next(runs)}
+
+    whole = subject.result(subject.traces[0])
+    del whole["um.page_faults"]
+    monkeypatch.setattr(Subject, "result", result)
+    paging = subject_of("replay scheme", "unified-memory", subject.traces)
+    found = {one.promise: breaches for one, breaches in breaches_of(paging)}
+    assert len(found) == len(COMMON)
+    assert all(found.values())
+    assert found["the laws of the counters hold"][0].startswith("random: `l2.sector_hits` = ")
+    assert found["two runs alike give the same result"] == ["random: time_ps: 2 and 3"]
+
+
+def test_what_an_error_says_is_a_breach(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(one: Subject) -> list[str]:
+        raise ValueError("no table")
+
+    monkeypatch.setattr(contract, "COMMON", (contract.Contract("it runs", fail),))
+    assert [breaches for _, breaches in breaches_of(subject)] == [["ValueError: no table"]]
+
+
+def test_a_kind_without_contracts(tmp_path: Path) -> None:
+    code, out, _ = check(EXAMPLES / "lion.py", tmp_path)
+    assert (code, out) == (0, "optimizer lion: defined as its kind expects; this kind has no further contracts\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["xor_all.pyx", "half_lines.pyx", "first_touch.pyx"])
+def test_examples_keep_their_contracts(name: str, tmp_path: Path) -> None:
+    code, out, err = check(EXAMPLES / name, tmp_path)
+    assert (code, "broken" in out) == (0, False), out + err
+
+
+#: Of each breach: the example, what of it is replaced by what, and the promise that is then broken.
+BREACHES = {
+    "beyond": ("xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = 1 << bits, units[i]", "below"),
+    "neighbours": ("xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = n == 1, units[i]", "one slice"),
+    "early": ("half_lines.pyx", "return l1_enter(l1, m, sm_l1, now)", "return now - 5", "before its instruction"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("breach", BREACHES)
+def test_a_broken_plugin_is_told_its_contract(breach: str, tmp_path: Path) -> None:
+    example, old, new, promise = BREACHES[breach]
+    text = (EXAMPLES / example).read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / example).write_text(text.replace(old, new))
+    code, out, err = check(tmp_path / example, tmp_path)
+    assert code == 2
+    assert [line for line in out.splitlines() if promise in line and line.endswith(": broken")] != []
+    assert err.splitlines()[-1].startswith(f"buddysim: error: {tmp_path / example}: broken contracts: ")
