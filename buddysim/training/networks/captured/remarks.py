@@ -32,7 +32,8 @@ def remarks(network: RecordedNetwork, cost: CostModel) -> dict[str, str]:
     if own and abs(peak / own - 1) > TOLERANCE:
         said["capture"] = (
             f"Eager's peak of tensors is {peak / own - 1:+.1%} against the capture's own {own / 2**20:,.1f} MiB: "
-            "a GPU stores dropout's noise in a byte an element, and updates all weights at once."
+            "a GPU stores dropout's noise in a byte an element, attention with dropout and LSTMs as their kernels do, "
+            "and updates all weights at once."
         )
     return said
 

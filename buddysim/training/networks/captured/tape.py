@@ -21,6 +21,8 @@ from buddysim.training.autograd.records import (
     TracedOperation,
 )
 from buddysim.training.autograd.tape import Tape
+from buddysim.training.networks.captured.gpu_attention import with_fused_attention
+from buddysim.training.networks.captured.gpu_recurrent import with_reserves
 from buddysim.training.networks.captured.gpu_rules import launched_together, noise_storages, update_temporaries
 from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.products import products_of
@@ -51,6 +53,8 @@ def tape_of_graph(graph: OperatorGraph, other: OtherBatch, *, as_on_gpu: bool = 
 
 class _TapeOfGraph:
     def __init__(self, graph: OperatorGraph, other: OtherBatch, as_on_gpu: bool, foreach: bool) -> None:
+        if as_on_gpu:
+            graph = with_reserves(with_fused_attention(graph))
         self.graph, self.other, self.tape = graph, other, Tape()
         self.noise = noise_storages(graph) if as_on_gpu else {}
         self.together = launched_together(graph) if foreach else None
