@@ -125,7 +125,7 @@ def test_a_script_takes_the_memory_that_a_tracker_counts(name: str, tmp_path: Pa
     expected_print, iterations, twice = apart(tracked_runs, name, batch)
     assert printed == expected_print  # bit for bit
     tracked_step = iterations[graph.iteration]
-    tape = tape_of_graph(graph, OtherBatch(batch, batch), foreach=False)  # weight by weight, as on the CPU
+    tape = tape_of_graph(graph, OtherBatch(batch, batch), own_kernels=False)  # as on the CPU
     assert graph.batch == batch
     assert rounded_peak(tape) == pytest.approx(tracked_step["peak"], rel=0.02)
     roles = graph.bytes_by_role()
@@ -134,7 +134,7 @@ def test_a_script_takes_the_memory_that_a_tracker_counts(name: str, tmp_path: Pa
     assert roles.get("optimizer", 0) == pytest.approx(tracked_step["state"], rel=0.001)
     saved = [graph.tensors[one.tensor] for one in graph.saved_operands]
     assert [[list(one.shape), one.dtype] for one in saved] == tracked_step["saved"]
-    at_twice = rounded_peak(tape_of_graph(graph, OtherBatch(batch, 2 * batch), foreach=False))
+    at_twice = rounded_peak(tape_of_graph(graph, OtherBatch(batch, 2 * batch), own_kernels=False))
     assert at_twice == pytest.approx(twice[graph.iteration]["peak"], rel=0.05)
     network = load_network(tmp_path / f"{name}-{batch}.graph.json")
     result = simulate(network, batch, "rtx-4090", "eager")

@@ -40,24 +40,25 @@ _KINDS: dict[str, Kind] = {
 _IMPOSSIBLE = (LookupError, TypeError, ValueError, ArithmeticError)
 
 
-def tape_of_graph(graph: OperatorGraph, other: OtherBatch, *, as_on_gpu: bool = True, foreach: bool = True) -> Tape:
+def tape_of_graph(graph: OperatorGraph, other: OtherBatch, *, as_on_gpu: bool = True, own_kernels: bool = True) -> Tape:
     """Return the tape of a captured iteration at a batch.
 
     Parameters
     ----------
     as_on_gpu : whether what a GPU stores otherwise is stored so
-    foreach : whether an update is for all weights at once, as on a GPU
+    own_kernels : whether attention with dropout, LSTMs and updates run in a GPU's kernels; False: noise alone is stored
+        as there
     """
-    return _TapeOfGraph(graph, other, as_on_gpu, foreach and as_on_gpu).tape
+    return _TapeOfGraph(graph, other, as_on_gpu, own_kernels and as_on_gpu).tape
 
 
 class _TapeOfGraph:
-    def __init__(self, graph: OperatorGraph, other: OtherBatch, as_on_gpu: bool, foreach: bool) -> None:
-        if as_on_gpu:
+    def __init__(self, graph: OperatorGraph, other: OtherBatch, as_on_gpu: bool, own_kernels: bool) -> None:
+        if own_kernels:
             graph = with_reserves(with_fused_attention(graph))
         self.graph, self.other, self.tape = graph, other, Tape()
         self.noise = noise_storages(graph) if as_on_gpu else {}
-        self.together = launched_together(graph) if foreach else None
+        self.together = launched_together(graph) if own_kernels else None
         self.temporaries = update_temporaries(graph, self.together) if self.together else {}
         self.saved = {graph.tensors[one.tensor].storage for one in graph.saved_operands}
         self.allocated: dict[int | None, list[int]] = defaultdict(list)

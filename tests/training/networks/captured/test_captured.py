@@ -253,5 +253,5 @@ def test_temporaries_of_an_update_are_those_of_all_weights() -> None:
     }
     tape = tape_of_graph(graph, OtherBatch(8, 8))
     assert [tape.storages[n].bytes for n in lives] == [size, 0, size, 0]
-    weight_by_weight = tape_of_graph(graph, OtherBatch(8, 8), foreach=False)
+    weight_by_weight = tape_of_graph(graph, OtherBatch(8, 8), own_kernels=False)
     assert [weight_by_weight.storages[n].bytes for n in lives] == [size] * 4
