@@ -87,3 +87,23 @@ def test_papers_have_the_statuses_of_the_table() -> None:
         statuses = Counter(row["status"] for row in ROWS if row["page"] == page)
         counts = ", ".join(f"{name} {statuses[name]}" for name in ("reproduced", "shape only", "not reproduced"))
         assert f"| {statuses.total()} numbers | {counts} |" in line(f"{page}.md", "numbers")
+
+
+def test_schemes_have_the_largest_errors_of_the_table() -> None:
+    """An order has an error of 0. Errors of a slowdown are of the time in addition, or points below 5 %."""
+    by_quantity: dict[str, list[dict[str, str]]] = {}
+    for row in rows_of("llm"):
+        if row["quantity"] in ("slowdown", "bytes saved", "order of variants"):
+            by_quantity.setdefault(row["quantity"], []).append(row)
+    errors = {
+        name: max(abs(float(row["error_fraction"])) for row in rows if row["tolerance_fraction"] != "0.02")
+        for name, rows in by_quantity.items()
+    }
+    statuses = Counter(row["status"] for rows in by_quantity.values() for row in rows)
+    text = (
+        f"{len(by_quantity['slowdown'])} pairs; order of variants | of the time in addition, {errors['slowdown']:.0%} at "
+        f"most; bytes saved {errors['bytes saved']:.0%} |"
+    ).replace("%", " %")
+    row = line("llm.md#schemes", "slowdown")
+    assert text in row
+    assert f"| {statuses['pass']} of {statuses.total()} |" in row

@@ -78,8 +78,10 @@ Causes of errors:
 
 - *torchao-offload-003, -004*: torchao's `step` runs in the thread that launches the backward pass, so that updates
   begin once the rest of its launches fits into the stream, of which a block takes 64 entries. The step without offload
-  is simulated 1.41 s and measured 1.27 s on this card, so the rest hides too much. With kernels scaled to the measured
-  step both rows are 1.189x: -4 and -8 %. Of the compiled row, which hides nothing, updates take 0.60 s; measured 0.57.
+  is simulated 1.17 s and measured 1.27 s on this card, so the rest hides too little. With kernels scaled to the
+  measured step both rows are 1.189x: -4 and -8 %. With the throttling of the L40S it is 1.41 s, and row -004 1.141x
+  ([products on GPUs without timings](operators.md#products-on-gpus-without-timings)). Of the compiled row, which hides
+  nothing, updates take 0.60 s; measured 0.57.
 - *offload-pr-012 to -014*: simulated copies are hidden wholly, while the source's growing bounds suggest that some are
   not.
 """.strip()

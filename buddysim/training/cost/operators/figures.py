@@ -27,6 +27,7 @@ class GpuFigures:
     ----------
     flops : peak FLOP/s of matrix products, by number format; only formats that the GPU has
     sustained : part of the peak rates that the power limit leaves to a GPU that computes all the time
+    power_limit_w, full_rate_power_w : its power limit, and the power of its peak rates, in watts; None: not known
     """
 
     name: str
@@ -36,6 +37,8 @@ class GpuFigures:
     l2_bytes: float
     flops: Mapping[str, float]
     sustained: float = 1.0
+    power_limit_w: float | None = None
+    full_rate_power_w: float | None = None
 
     @classmethod
     def of(cls, machine: TrainingMachine) -> GpuFigures:
@@ -45,11 +48,32 @@ class GpuFigures:
         flops = {name: float(rate or single) for name, rate in own.items()}
         cache = float(machine.training.l2_cache or SMALL_L2)
         moved = float(machine.dram_bytes_per_s)
-        return cls(machine.name, machine.sms, float(machine.clock_hz), moved, cache, flops, _sustained(machine))
+        limit, full = machine.training.power_limit_w, machine.training.full_rate_power_w
+        return cls(
+            machine.name, machine.sms, float(machine.clock_hz), moved, cache, flops, _sustained(machine), limit, full
+        )
 
     def rate_over(self, machine: str) -> float:
         """Return the part of its peak rates that this GPU sustains over that of another one, by its name."""
         return 1.0 if machine == self.name else self.sustained / _sustained(TrainingMachine.load(machine))
+
+    def throttles_as(self, machine: str, number_format: str) -> bool:
+        """Return whether sustained products slow this GPU as they slow another one, by its name.
+
+        Tensor cores throttle a GPU whose power limit is below what their peak rate needs, at the other GPU's power for
+        each FLOP/s. GeForce cards sum in FP32 at half the rate of their chip, with the power for all of it. The lanes
+        of products without tensor cores run at their full rate on every card.
+        """
+        other = GpuFigures.of(TrainingMachine.load(machine))
+        if (
+            number_format == "fp32"
+            or self.name == machine
+            or self.power_limit_w is None
+            or other.full_rate_power_w is None
+        ):
+            return True
+        rate = self.flops[number_format] / other.flops[number_format]
+        return self.power_limit_w < other.full_rate_power_w * rate
 
 
 def _sustained(machine: TrainingMachine) -> float:

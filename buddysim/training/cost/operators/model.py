@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.operators.attention import AttentionConstants, attention_seconds
+from buddysim.training.cost.operators.borrowed import borrowed_products
 from buddysim.training.cost.operators.constants import OperatorConstants, fitted_constants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.host import HOST, HostConstants
-from buddysim.training.cost.operators.library import with_own_tiles
 from buddysim.training.cost.operators.memory_bound import MemoryConstants, memory_seconds
 from buddysim.training.cost.operators.products import ProductConstants, product_seconds
 from buddysim.training.networks.recorded.work import OperationWork
@@ -168,9 +168,8 @@ class OperatorModel:
             machine, name = self._timed(number_format)
             if machine != self.gpu.name:
                 self.borrowed[f"products in {name}"] = machine
-            fitted = with_own_tiles(self._fitted[machine].products[name], self.gpu.name)
-            fraction = fitted.peak_fraction * self.gpu.rate_over(machine)
-            self._products[number_format] = replace(fitted, peak_fraction=fraction)
+            fitted = self._fitted[machine].products[name]
+            self._products[number_format] = borrowed_products(fitted, self.gpu, machine, number_format)
         return self._products[number_format]
 
     def origin(self, number_format: str) -> str:

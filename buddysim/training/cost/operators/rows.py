@@ -28,6 +28,9 @@ ITERATIONS = (
 ENGINES = "engines"
 """File of steps of engines with kernels of their own, in the columns of `ITERATIONS`: shown, in no error."""
 
+OUTSIDE = "outside"
+"""File of products on GPUs that have no constants of their own, in the columns of `PRODUCTS`: in no fit."""
+
 FILES = {"products": PRODUCTS, "attention": ATTENTION, "memory": MEMORY, "experts": EXPERTS}
 """Columns of each file, by its name."""
 
@@ -114,6 +117,11 @@ class MeasuredOperator:
 def read_rows(file: str) -> list[MeasuredOperator]:
     """Return the rows that ship of one of `FILES`."""
     return parse_rows((_DATA / f"{file}.csv").read_text(encoding="utf-8"), file, f"{file}.csv")
+
+
+def read_outside() -> list[MeasuredOperator]:
+    """Return the products of `OUTSIDE`."""
+    return parse_rows((_DATA / f"{OUTSIDE}.csv").read_text(encoding="utf-8"), "products", f"{OUTSIDE}.csv")
 
 
 def user_file(text: str, path: str | os.PathLike[str]) -> str | None:

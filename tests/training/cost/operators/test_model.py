@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost import CostModel
-from buddysim.training.cost.operators.constants import ExpertConstants, fitted_constants, parse_constants
+from buddysim.training.cost.operators.constants import (
+    ExpertConstants,
+    OperatorConstants,
+    fitted_constants,
+    parse_constants,
+)
 from buddysim.training.cost.operators.figures import GpuFigures
+from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.model import FLASH2_ON_HOPPER, OperatorModel, neighbours
+from buddysim.training.cost.operators.rows import read_outside
 from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.work import AttentionWork, OperationWork, work_of
 
@@ -50,6 +58,35 @@ def test_a_card_of_low_power_sustains_less_of_another_ones_rate() -> None:
     assert borrowed.peak_fraction == pytest.approx(other * (70 / 174) ** 0.75)
     own = OperatorModel(TrainingMachine.load("t4")).product_constants("fp32")
     assert own == fitted_constants()["t4"].products["fp32"]
+
+
+def test_tensor_cores_at_half_rate_do_not_throttle() -> None:
+    """An L40S needs 499 W for 362 TFLOPS and has 350, an RTX 4090 228 W for 165.2 and has 450.
+
+    An RTX PRO 6000 needs 694 W for 503.8 TFLOPS and has 600. Products in FP32 throttle as the L4's on every card.
+    """
+    l40s, l4 = (fitted_constants()[name].products for name in ("l40s", "l4"))
+    half = OperatorModel(TrainingMachine.load("rtx-4090"))
+    for number_format in ("bf16", "fp16", "tf32"):
+        assert half.product_constants(number_format).throttle == 0.0
+    assert half.product_constants("fp32").throttle == l4["fp32"].throttle > 0
+    full = OperatorModel(TrainingMachine.load("rtx-pro-6000"))
+    assert full.product_constants("bf16").throttle == l40s["bf16"].throttle > 0
+    low = TrainingMachine.load("rtx-4090").with_overrides({"training.power_limit_w": 227}, "rtx-4090")
+    assert OperatorModel(low).product_constants("bf16").throttle == l40s["bf16"].throttle
+
+
+@pytest.mark.parametrize("gpu", ["rtx-4070-ti-super", "rtx-4090", "rtx-5060-ti"])
+def test_cards_of_users_are_predicted(gpu: str) -> None:
+    """Half precision within 10 % at the median, 20 to 33 % if they throttled as the L40S."""
+    figures, nothing = GpuFigures.of(TrainingMachine.load(gpu)), OperatorConstants(gpu)
+    rows = [row for row in read_outside() if row.gpu == gpu and row.name in ("bf16", "fp16")]
+    away = errors(figures, "products", rows, nothing, fitted_constants())
+    hot = errors(replace(figures, power_limit_w=None), "products", rows, nothing, fitted_constants())
+    assert len(rows) == 10
+    assert away is not None
+    assert hot is not None
+    assert np.median(abs(away)) < 0.1 < 0.18 < np.median(abs(hot))
 
 
 def test_attention_of_a_card_of_low_power() -> None:

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.training.cost.operators.borrowed import borrowed_products
 from buddysim.training.cost.operators.constants import OperatorConstants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.cost.operators.fitting.experts import layer_seconds
 from buddysim.training.cost.operators.fitting.gpu import COLD, WITH_HOST, call_name
-from buddysim.training.cost.operators.library import with_own_tiles
 from buddysim.training.cost.operators.memory_bound import CACHED, MemoryConstants
 from buddysim.training.cost.operators.model import ALIKE, neighbours
 from buddysim.training.cost.operators.rows import MeasuredOperator
@@ -44,9 +44,7 @@ def predicted_seconds(
                 product = constants.products.get(number_format)
                 if product is not None:
                     floor = own.calls_us.get(call, product.floor_us) if hosted else product.floor_us
-                    fraction = product.peak_fraction * gpu.rate_over(machine)
-                    product = with_own_tiles(product, gpu.name)
-                    named_product = vars(replace(product, floor_us=floor, peak_fraction=fraction))
+                    named_product = vars(replace(borrowed_products(product, gpu, machine, name), floor_us=floor))
                     return fast.products_seconds(named_product, gpu, name, extents)
         elif file == "attention" and constants.attention:
             version = constants.attention.get(name)
