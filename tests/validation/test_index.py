@@ -101,8 +101,8 @@ def test_schemes_have_the_largest_errors_of_the_table() -> None:
     }
     statuses = Counter(row["status"] for rows in by_quantity.values() for row in rows)
     text = (
-        f"{len(by_quantity['slowdown'])} pairs; order of variants | of the time in addition, {errors['slowdown']:.0%} at "
-        f"most; bytes saved {errors['bytes saved']:.0%} |"
+        f"{len(by_quantity['slowdown'])} pairs; order of variants | of the time in addition, {errors['slowdown']:.0%} "
+        f"at most; bytes saved {errors['bytes saved']:.0%} |"
     ).replace("%", " %")
     row = line("llm.md#schemes", "slowdown")
     assert text in row
