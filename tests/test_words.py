@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from buddysim.base.kinds import HOMES, registry
 from buddysim.cli import REGISTRY
 from buddysim.machine.model import keys
 from buddysim.machine.section import field_keys
@@ -289,7 +290,7 @@ def classes() -> dict[str, set[str]]:
 NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "what", "when", "by", "same", "also"}
 
 #: Contracts of plug-ins: one class of this name in each file of a kind.
-CONTRACTS = {"Scheme", "SliceHash"}
+CONTRACTS = {name for kind in HOMES for name in registry(kind).contract if not name.isupper()}
 
 
 def test_a_class_name_is_used_once():

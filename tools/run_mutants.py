@@ -38,7 +38,10 @@ BUILD_TIMEOUT_S = 900
 TARGET = 0.95
 
 #: Files with the numbers of the engine.
-PARAMETERS = ("buddysim/replay/parameters.py", *(f"buddysim/replay/{part}/numbers.py" for part in ("dram", "link")))
+PARAMETERS = (
+    "buddysim/replay/parameters.py",
+    *(str(file.relative_to(ROOT)) for file in sorted(ROOT.glob("buddysim/replay/*/numbers.py"))),
+)
 NUMBER = re.compile(r'^ {8}"(?P<name>\w+)": (?P<value>.+),$', re.MULTILINE)
 UNITS = {"cycle_ps", "dram_burst_ps", "link_packet_bytes", "link_byte_cost", "refi"}  # units of other numbers
 

@@ -23,6 +23,7 @@ HOMES = {
     "synthetic workload": "buddysim.synthetic.workload_classes",
     "workload": "buddysim.workloads.workload_registry",
     "replay scheme": "buddysim.replay.schemes",
+    "warp scheduler": "buddysim.replay.sm.scheduler",
     "L1 banking": "buddysim.replay.l1.banking",
     "slice hash": "buddysim.replay.l2.slice_hash",
     "DRAM model": "buddysim.replay.dram.model",

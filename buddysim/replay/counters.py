@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.compress import SECTOR_BYTES
 from buddysim.replay.engine.kinds import Queue, Traffic
-from buddysim.replay.parameters import COST_PER_PS
+from buddysim.replay.port_costs import COST_PER_PS
 from buddysim.replay.schemes import counter_names
 
 #: Traffic that is counted per pseudo-channel; a scheme counts its own traffic.

@@ -8,12 +8,11 @@ from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.dram.numbers import dram_numbers
+from buddysim.replay.l1.numbers import l1_numbers
 from buddysim.replay.link.numbers import link_numbers
 from buddysim.replay.port_costs import COST_PER_PS, port_cost, sector_ps
+from buddysim.replay.sm.numbers import sm_numbers
 
-MAX_WARPS = 64
-#: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
-L1_QUEUE_LINES = 32
 #: Pages of 2 KiB for reservations more than 512 buckets of a port or 16,384 slots of a table ahead: at most 2 GiB.
 HORIZON_PAGES = 1 << 20
 
@@ -34,56 +33,12 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
     ------
     BuddysimError : a shape that the engine does not simulate
     """
-    numbers = _sm_numbers(machine) | _l1_numbers(machine) | _crossbar_and_l2_numbers(machine)
+    numbers = sm_numbers(machine) | l1_numbers(machine) | _crossbar_and_l2_numbers(machine)
     numbers |= _compression_numbers(machine) | dram_numbers(machine) | link_numbers(machine)
     return numbers | {
         "compute_gap_scale_num": compute_gap_scale.numerator,
         "compute_gap_scale_den": compute_gap_scale.denominator,
         "horizon_pages": HORIZON_PAGES,
-    }
-
-
-def _sm_numbers(m: Machine) -> dict[str, object]:
-    if m.sm.warps > MAX_WARPS:
-        raise BuddysimError(f"{m.name}: sm.warps: {m.sm.warps} warps per SM: expected at most {MAX_WARPS}")
-    return {
-        "sms": m.sm.count,
-        "schedulers": m.sm.schedulers,
-        "round_robin": m.sm.policy == "lrr",
-        "blocking_atomics": m.sm.blocking_atomics,
-        "split_conflicting_atomics": m.sm.split_conflicting_atomics,
-        "stall_on_busy_unit": m.sm.stall_on_busy_unit,
-        "exit_waits_for_stores": m.sm.exit_waits_for_stores,
-        "sm_warps": m.sm.warps,
-        "sm_blocks": m.sm.blocks,
-        "sm_threads": m.sm.threads,
-        "sm_registers": m.sm.registers,
-        "sm_shared": m.sm.shared_memory,
-        "block_interval_ps": m.ps(m.kernel.block_launch_interval),
-        "block_overhead_ps": m.ps(m.kernel.block_overhead),
-        "warp_interval_ps": m.ps(m.kernel.warp_launch_interval),
-        "cycle_ps": _core_cycle_ps(m),
-        "pipeline_ps": m.ps(m.sm.pipeline_latency),
-        "issue_interval_ps": m.ps(m.sm.issue_interval),
-        "assumed_instruction_ps": m.ps(m.sm.assumed_instruction_latency),
-        "barrier_ps": m.ps(m.sm.issue_interval) + m.ps(m.sm.barrier_latency),
-        "barrier_arrival_interval_ps": m.ps(m.sm.barrier_arrival_interval),
-        "icache_miss_ps": m.ps(m.sm.icache_miss_latency),
-        "icache_prefetch_lines": m.sm.icache_prefetch_lines,
-    }
-
-
-def _l1_numbers(m: Machine) -> dict[str, object]:
-    line_ps = max(1, _core_cycle_ps(m) // m.l1.lines_per_cycle)
-    return {
-        "l1_enabled": m.l1.enabled,
-        "l1_sets": m.l1.size // (m.l1.ways * ENTRY_BYTES),
-        "l1_ways": m.l1.ways,
-        "l1_hit_ps": m.ps(m.l1.load_to_use),
-        "l1_line_ps": line_ps,
-        "l1_max_mshr_merges": m.l1.max_mshr_merges,
-        "l1_mshrs": m.l1.mshrs,
-        "l1_queue_ps": L1_QUEUE_LINES * line_ps,
     }
 
 
@@ -148,11 +103,3 @@ def _compression_numbers(m: Machine) -> dict[str, object]:
         // (m.metadata_cache.slices * m.metadata_cache.ways * m.metadata_cache.line),
         "metadata_line_sectors": m.metadata_cache.line // SECTOR_BYTES,
     }
-
-
-def _core_cycle_ps(m: Machine) -> int:
-    return _ps(1 / Fraction(m.clock.core.hz))
-
-
-def _ps(seconds: Fraction) -> int:
-    return max(1, int(seconds * 10**12 + Fraction(1, 2)))

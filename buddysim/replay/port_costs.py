@@ -1,12 +1,19 @@
-"""Bandwidths in the engine's units: time of a sector, cost of bytes at a port."""
+"""Clocks and bandwidths in the engine's units: a core cycle, time of a sector, cost of bytes at a port."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 from buddysim.compress import SECTOR_BYTES
 from buddysim.machine import Machine
 from buddysim.machine.units import Bandwidth
 
 COST_PER_PS = 1024  # port.FINE_BITS
+
+
+def core_cycle_ps(machine: Machine) -> int:
+    """Return the time of a core cycle, at least 1 ps."""
+    return max(1, int(10**12 / Fraction(machine.clock.core.hz) + Fraction(1, 2)))
 
 
 def port_cost(size: int, bytes_per_s: int) -> int:

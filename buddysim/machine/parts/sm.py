@@ -20,8 +20,8 @@ class SmConfig(Section):
     schedulers: Annotated[int, fields.count(1, 16)] = Field(
         description="warp schedulers per SM; warp n belongs to scheduler n modulo this number"
     )
-    policy: Annotated[str, fields.one_of("gto", "lrr")] = Field(
-        description="policy of the warp schedulers; gto: greedy-then-oldest; lrr: loose round-robin"
+    policy: Annotated[str, fields.member_of("warp scheduler")] = Field(
+        description="policy of the warp schedulers, which chooses the warp that issues"
     )
     warps: Annotated[int, fields.count(1, 64)] = Field(description="maximum resident warps per SM")
     blocks: Annotated[int, fields.count(1, 256)] = Field(description="maximum resident thread blocks per SM")

@@ -9,7 +9,6 @@ from libc.string cimport memset
 cimport cython
 
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.icache cimport KernelCode, kernel_code_free, kernel_code_init
 from buddysim.replay.engine.copies cimport l2_invalidate_range, l2_install, l2_max_installed, l2_update_class
 from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.events cimport (
@@ -24,19 +23,20 @@ from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, l2_dirty_sectors, memory_init, count_waits_in
 from buddysim.replay.engine.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
 from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.sm cimport (
-    MAX_OTHER_PENDING, MAX_WARPS, HostPrefetcher, PendingLoad, Scheduler, Warp, locate_lines, prefetch_ahead, scheduler_pick,
-    scheduler_resume, scheduler_suspend, scheduler_time, warp_access, warp_next,
-)
 from buddysim.replay.engine.stream cimport (
     FILL_DONE, FILL_SIZES, MANY_LINES, OP_END, FillStop, conflict_lines, stream_fill, stream_reserve, unit_ps,
 )
-from buddysim.replay.engine.thread_blocks cimport (
+from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
+from buddysim.replay.sm.host_prefetch cimport HostPrefetcher, locate_lines, prefetch_ahead
+from buddysim.replay.sm.instruction_cache cimport KernelCode, kernel_code_free, kernel_code_init
+from buddysim.replay.sm.issue_order cimport Scheduler, scheduler_pick, scheduler_resume, scheduler_suspend, scheduler_time
+from buddysim.replay.sm.memory_instruction cimport warp_access
+from buddysim.replay.sm.thread_blocks cimport (
     EXIT_CHUNK, EXIT_DONE, EXIT_IDLE, EXIT_PAUSE, ActiveKernel, ChunkState, RunState, LoopExit, chunk_assign, chunk_release,
     chunk_reserve, kernel_add, kernel_start, next_start, reach_barrier, resume_dispatch, retire_warp, run_state_free,
-    run_state_init, waits_for_icache,
+    run_state_init, waits_for_code,
 )
-from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
+from buddysim.replay.sm.warp cimport MAX_OTHER_PENDING, MAX_WARPS, PendingLoad, Warp, warp_next
 from buddysim.trace.records cimport OP_BARRIER, BlockRecord, WarpOp, WarpRecord
 
 cdef enum:
@@ -247,12 +247,12 @@ cdef class ReplayEngine:
                 g.m.on_due(&g.m)
             scheduler = &g.schedulers[scheduler_number]
             sm = <int>(<unsigned int>scheduler_number / <unsigned int>g.n_schedulers)
-            position = scheduler_pick(scheduler, now, g.core.round_robin)
+            position = scheduler_pick(scheduler, now, g.pick)
             events_remove(&g.events, scheduler_number)
             scheduler_suspend(scheduler, position)
             warp = &g.warps[sm * MAX_WARPS + scheduler.slot[position]]
             if warp.issue_slots:
-                if unlikely(g.code.latency_ps) and waits_for_icache(g, scheduler_number, sm, position, warp, now):
+                if unlikely(g.code.code_ready != NULL) and waits_for_code(g, scheduler_number, sm, position, warp, now):
                     continue
                 finish = reserve_issue_slots(g, scheduler, warp, now)
                 if finish - g.core.cycle_ps > now:
@@ -273,7 +273,7 @@ cdef class ReplayEngine:
                     return stop
                 continue
             scheduler.next_issue_ps = now + g.core.cycle_ps
-            scheduler.greedy = position
+            scheduler.last_issuer = position
             if warp.op.kind == OP_BARRIER:
                 reach_barrier(g, scheduler_number, position, warp, now)
                 events_set(&g.events, scheduler_number, scheduler_time(scheduler))
@@ -281,7 +281,7 @@ cdef class ReplayEngine:
                 other_pending = g.pending_loads + warp.number * MAX_OTHER_PENDING
                 if warp.op.n_lines >= MANY_LINES:
                     predict_next_scheduler(g, &self.prefetcher, scheduler_number)
-                warp_access(&g.l1, &g.m, &self.prefetcher, warp, other_pending, sm, g.core.round_robin, now)
+                warp_access(&g.l1, &g.m, &self.prefetcher, warp, other_pending, sm, g.pick, now)
                 # If the queue of the L1 is full, its schedulers stop: requests are not reserved further ahead.
                 scheduler.next_issue_ps = max_i64(scheduler.next_issue_ps, g.l1.sms[sm].free_ps - g.l1.queue_ps)
                 scheduler_resume(scheduler, position, warp_next(warp, other_pending))

@@ -39,7 +39,6 @@ cdef struct CoreTiming:
     int64_t barrier_ps              # last arrival at a barrier to the next instruction of its warps
     int64_t scale_num               # compute gaps are scaled by scale_num / scale_den
     int64_t scale_den
-    int round_robin                 # 1: loose round robin; 0: greedy then oldest
     int stall_on_busy_unit          # a warp that waits for a busy unit also waits for its own instructions there
     int blocking_atomics            # the next instruction uses an atomic's result
     int split_conflicting_atomics   # lanes of an atomic with one address send one request each

@@ -21,7 +21,7 @@ cdef int core_init(CoreTiming* core, dict n) except -1:
     core.barrier_ps = n["barrier_ps"]
     core.scale_num, core.scale_den = n["compute_gap_scale_num"], n["compute_gap_scale_den"]
     core.split_conflicting_atomics, core.stall_on_busy_unit = n["split_conflicting_atomics"], n["stall_on_busy_unit"]
-    core.round_robin, core.blocking_atomics = n["round_robin"], n["blocking_atomics"]
+    core.blocking_atomics = n["blocking_atomics"]
     return 0
 
 

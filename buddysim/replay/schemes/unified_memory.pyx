@@ -43,7 +43,7 @@ from buddysim.replay.engine.memory cimport (
 )
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.sm cimport MAX_WARPS
+from buddysim.replay.sm.warp cimport MAX_WARPS
 from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 ORDER = 40

@@ -11,7 +11,8 @@ cdef struct Halves:
     int used        # in this cycle, by lines of the instruction: 1 the first half, 2 the second
 
 
-cdef int64_t enter(const L1s* l1, MemorySystem* m, L1* sm_l1, const LineLocation* line, int number, int64_t now) noexcept nogil:
+cdef int64_t enter(const L1s* l1, MemorySystem* m, L1* sm_l1, const LineLocation* line, int number,
+                   int64_t now) noexcept nogil:
     cdef Halves* halves = <Halves*>l1.banking
     cdef int needed = (1 if line.masks & 3 else 0) | (2 if line.masks & 12 else 0)
     if number and not needed & halves.used:

@@ -1,3 +1,4 @@
+"""The code that each SM has fetched, and the lines that its warps wait for."""
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
@@ -9,8 +10,9 @@ from buddysim.replay.engine.events cimport min_i64
 cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, dict n) except -1:
     """Sets up the instruction caches of a machine (`parameters.engine_numbers`)."""
     caches.latency_ps, caches.prefetch_lines = n["icache_miss_ps"], n["icache_prefetch_lines"]
-    caches.warps = NULL
+    caches.code_ready, caches.warps = NULL, NULL
     if caches.latency_ps:
+        caches.code_ready = code_ready
         caches.warps = <FetchProgress*>arena_zeroed(arena, n_warps, sizeof(FetchProgress))
     return 0
 
@@ -19,7 +21,7 @@ cdef int kernel_code_init(const InstructionCaches* caches, KernelCode* code, int
     """Creates the code of a kernel, which no SM holds; 0 bytes: unknown size, all lines hit. Raises MemoryError."""
     cdef int64_t lines = min_i64((code_bytes // INSTRUCTION_BYTES + LINE_INSTRUCTIONS - 1) // LINE_INSTRUCTIONS, MAX_CODE_LINES)
     code.arrival_ps, code.requested_lines, code.lines = NULL, NULL, 0
-    if not caches.latency_ps or not lines:
+    if caches.code_ready == NULL or not lines:
         return 0
     code.arrival_ps = <int64_t*>calloc(<size_t>(n_sms * lines), sizeof(int64_t))
     code.requested_lines = <int32_t*>calloc(<size_t>n_sms, sizeof(int32_t))
@@ -54,7 +56,7 @@ cdef int64_t icache_line_arrival(const InstructionCaches* caches, KernelCode* co
     return arrival[line]
 
 
-cdef int64_t icache_wait(InstructionCaches* caches, KernelCode* code, const Warp* warp, int sm, int64_t now) noexcept nogil:
+cdef int64_t code_ready(InstructionCaches* caches, KernelCode* code, const Warp* warp, int sm, int64_t now) noexcept nogil:
     """Time at which a warp that is ready at `now` has the instructions of its next operation; an operation waits once.
 
     The instructions of the compute gap are spread evenly over its latency.

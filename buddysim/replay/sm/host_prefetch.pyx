@@ -1,20 +1,9 @@
-"""Rare operations of an SM."""
+"""Prefetching during an operation of many lines."""
+from buddysim.replay.engine.stream cimport stream_words
+from buddysim.replay.sm.issue_order cimport scheduler_pick, scheduler_time
 
 
-cdef void wait_for_earliest_arrival(Warp* warp, PendingLoad* other_pending) noexcept nogil:
-    """Waits for the pending load that arrives first, before the operation at the warp's clock, to make an entry free."""
-    cdef int i, earliest = 0
-    cdef PendingLoad* load
-    for i in range(1, MAX_PENDING):
-        if other_pending[i - 1].arrival_ps < warp_pending(warp, other_pending, earliest).arrival_ps:
-            earliest = i
-    load = warp_pending(warp, other_pending, earliest)
-    warp.stall_ps = max_i64(warp.stall_ps, load.arrival_ps - warp.clock_ps)
-    load[0] = other_pending[MAX_OTHER_PENDING - 1]
-    warp.n_pending_loads -= 1
-
-
-cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, bint round_robin,
+cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, PickOp pick,
                            int step) noexcept nogil:
     """Prefetches the data of the operation that probably issues next, in steps 1, 3 and 5 that depend on each other.
 
@@ -27,7 +16,7 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
     cdef int i
     if not scheduler.n:
         return
-    warp = prefetcher.next_warps + scheduler.slot[scheduler_pick(scheduler, scheduler_time(scheduler), round_robin)]
+    warp = prefetcher.next_warps + scheduler.slot[scheduler_pick(scheduler, scheduler_time(scheduler), pick)]
     if step == 1:
         prefetch(warp)
         prefetch(sm_l1)

@@ -2,12 +2,13 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.icache cimport KernelCode, InstructionCaches
 from buddysim.replay.engine.events cimport Events
 from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.sm cimport PendingLoad, Scheduler, Warp
 from buddysim.replay.engine.stream cimport CoreTiming, StreamMemory
 from buddysim.replay.l1.l1 cimport L1s
+from buddysim.replay.sm.instruction_cache cimport InstructionCaches, KernelCode
+from buddysim.replay.sm.issue_order cimport PickOp, Scheduler
+from buddysim.replay.sm.warp cimport PendingLoad, Warp
 from buddysim.trace.records cimport BlockRecord
 
 # Why the event loop returns.
@@ -79,6 +80,7 @@ cdef struct RunState:
     int64_t block_overhead_ps            # once per block
     int64_t barrier_arrival_interval_ps  # between two barrier arrivals on an SM
     InstructionCaches code
+    PickOp pick                          # of the warp schedulers; NULL: greedy then oldest
     Scheduler* schedulers                # [sms][schedulers]
     Warp* warps                          # [sms][MAX_WARPS]
     PendingLoad* pending_loads           # [warps][MAX_OTHER_PENDING]
@@ -111,4 +113,4 @@ cdef LoopExit kernel_start(RunState* g, int index) noexcept nogil
 cdef LoopExit resume_dispatch(RunState* g) noexcept nogil
 cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int position, Warp* warp, int64_t now) noexcept nogil
 cdef void reach_barrier(RunState* g, int scheduler_number, int position, Warp* warp, int64_t now) noexcept nogil
-cdef bint waits_for_icache(RunState* g, int scheduler_number, int sm, int position, const Warp* warp, int64_t now) noexcept nogil
+cdef bint waits_for_code(RunState* g, int scheduler_number, int sm, int position, const Warp* warp, int64_t now) noexcept nogil

@@ -5,16 +5,17 @@ from libc.string cimport memset
 
 from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
-from buddysim.replay.engine.icache cimport icache_start_warp, kernel_code_free, icache_init, icache_wait
 from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.horizon cimport horizon_free
 from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_insert, events_set
-from buddysim.replay.engine.sm cimport (
-    MAX_OTHER_PENDING, MAX_WARPS, NO_GREEDY, scheduler_add, scheduler_resume, scheduler_remove, scheduler_set,
-    scheduler_time, warp_next, warp_issued,
-)
 from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
 from buddysim.replay.l1.l1 cimport l1s_init
+from buddysim.replay.sm.instruction_cache cimport icache_init, icache_start_warp, kernel_code_free
+from buddysim.replay.sm.issue_order cimport (
+    NO_ISSUER, scheduler_add, scheduler_remove, scheduler_resume, scheduler_set, scheduler_time,
+)
+from buddysim.replay.sm.scheduler.base cimport WarpSchedulerBase
+from buddysim.replay.sm.warp cimport MAX_OTHER_PENDING, MAX_WARPS, warp_issued, warp_next
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
@@ -31,20 +32,21 @@ cdef int run_state_init(RunState* g, dict n, dict policies) except -1:
     icache_init(&g.arena, &g.code, g.n_sms * MAX_WARPS, n)
     core_init(&g.core, n)
     l1s_init(&g.arena, &g.l1, g.n_sms, n, policies["L1 banking"])
-    schedulers_init(g)
+    schedulers_init(g, policies["warp scheduler"])
     resources_init(g, n)
     return 0
 
 
-cdef int schedulers_init(RunState* g) except -1:
+cdef int schedulers_init(RunState* g, WarpSchedulerBase policy) except -1:
     """Creates schedulers without warps, and unused warps."""
     cdef int i, slot, n = g.n_sms * g.n_schedulers
+    g.pick = policy.pick
     g.schedulers = <Scheduler*>arena_zeroed(&g.arena, n, sizeof(Scheduler))
     g.warps = <Warp*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS, sizeof(Warp))
     g.pending_loads = <PendingLoad*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS * MAX_OTHER_PENDING, sizeof(PendingLoad))
     events_init(&g.arena, &g.events, n)
     for i in range(n):
-        g.schedulers[i].greedy = NO_GREEDY
+        g.schedulers[i].last_issuer = NO_ISSUER
         g.schedulers[i].first = KEY_NEVER
         for slot in range(MAX_WARPS):
             g.schedulers[i].ready[slot] = KEY_NEVER
@@ -292,7 +294,7 @@ cdef LoopExit dispatch(RunState* g, int index, int sm) noexcept nogil:
         start += g.warp_interval_ps
         warp.block = number
         warp.n_pending_loads = warp.at_barrier = 0
-        if g.code.latency_ps:
+        if g.code.code_ready != NULL:
             icache_start_warp(&g.code, warp.number)
         scheduler = &g.schedulers[sm * g.n_schedulers + slot % g.n_schedulers]
         scheduler_add(scheduler, slot, warp_next(warp, g.pending_loads + warp.number * MAX_OTHER_PENDING))
@@ -337,10 +339,10 @@ cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int positio
     return dispatch_to_sm(g, sm)
 
 
-cdef bint waits_for_icache(RunState* g, int scheduler_number, int sm, int position, const Warp* warp, int64_t now) noexcept nogil:
+cdef bint waits_for_code(RunState* g, int scheduler_number, int sm, int position, const Warp* warp, int64_t now) noexcept nogil:
     """Whether a warp waits for instructions of its next operation; it is then ready when they arrive."""
     cdef Scheduler* scheduler = &g.schedulers[scheduler_number]
-    cdef int64_t ready = icache_wait(&g.code, &g.kernels[g.blocks[warp.block].kernel].code, warp, sm, now)
+    cdef int64_t ready = g.code.code_ready(&g.code, &g.kernels[g.blocks[warp.block].kernel].code, warp, sm, now)
     if ready <= now:
         return False
     scheduler_resume(scheduler, position, ready)

@@ -1,0 +1,1 @@
+# For other extensions only (host_prefetch.pxd): nothing here is visible from Python.

@@ -1,0 +1,5 @@
+from buddysim.replay.sm.scheduler.base import WarpSchedulerBase
+
+ORDER: int
+
+class WarpScheduler(WarpSchedulerBase): ...

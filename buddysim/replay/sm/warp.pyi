@@ -1,0 +1,1 @@
+# For other extensions only (warp.pxd): nothing here is visible from Python.
