@@ -78,7 +78,7 @@ def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[An
         results[name] = TrainingResult.from_outcome(outcome).to_dict()
         best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
         shown = {other: one for other, one in {**shown, name: outcome}.items() if other in (plain, best)}
-        sentence = _sentence(results, last=count == len(ordered))
+        sentence = fit_answer(results, simplicity(results), complete=count == len(ordered))
         yield {
             "part": "scheme", "done": count, "of": len(ordered), "sentence": sentence, **_point(name, results[name]),
             **(_details(name, outcome, results[name]) if name == plain else {}),
@@ -86,15 +86,10 @@ def _answered(request: TrainingRequest, args: argparse.Namespace) -> Iterator[An
     best = plain if results[plain]["fits"] else cheapest(results, simplicity(results))
     in_order = {name: results[name] for name in names if name in results}
     yield {
-        "part": "end", "sentence": _sentence(results, last=True), "best": best, "skipped": skipped,
+        "part": "end", "sentence": fit_answer(results, simplicity(results)), "best": best, "skipped": skipped,
         "json": to_json(in_order), "csv": _csv(in_order), "caveats": list(training_caveats(results)),
         **(_details(best, shown[best], results[best]) if best in shown else {}),
     }  # fmt: skip
-
-
-def _sentence(results: Mapping[str, Mapping[str, Any]], last: bool) -> str:
-    text = fit_answer(results, simplicity(results))
-    return text if last else text.replace(": none of these schemes makes it fit", ": looking for a scheme")
 
 
 def _point(name: str, result: Mapping[str, Any]) -> AnswerPart:

@@ -11,7 +11,7 @@ from buddysim.browser.answer import AnswerPart, answer
 from buddysim.browser.choices import choices
 from buddysim.browser.highs import solver
 from buddysim.browser.plan import find_plan
-from buddysim.training.fitting.mixed_program import use_solver
+from buddysim.training.fitting.mixed_program import solve_with_scipy
 
 _LARGEST_FILE = 5 * 2**20
 _FOLDER = Path("/tmp/question")
@@ -39,12 +39,12 @@ class Steps:
         return None if part is None else json.dumps(part)
 
 
-def use_highs(run: Callable[[str, int, float], str]) -> None:
-    """Solve the programs of `fit` by HiGHS; `highs.solver` says what `run` does."""
-    use_solver(solver(run))
-
-
-def steps(question_text: str, files_text: str, report: Callable[[str], None] | None = None) -> Steps:
+def steps(
+    question_text: str,
+    files_text: str,
+    report: Callable[[str], None] | None = None,
+    run_highs: Callable[[str, int, float], str] | None = None,
+) -> Steps:
     """Begin to answer a question, or to find its plan.
 
     Parameters
@@ -52,6 +52,7 @@ def steps(question_text: str, files_text: str, report: Callable[[str], None] | N
     question_text : texts by field, as JSON; ``"command"``: ``"train"`` or ``"fit"``
     files_text : contents of the files that the question names, by their names, as JSON
     report : is called with what the page shows meanwhile, as JSON
+    run_highs : solves the integer programs of ``"fit"``: the `run` of `highs.solver`
     """
     question: dict[str, str] = json.loads(question_text)
     command = question.pop("command", "train")
@@ -64,4 +65,6 @@ def steps(question_text: str, files_text: str, report: Callable[[str], None] | N
         question["model"] = name
     if command == "train":
         return Steps(answer(question, _FOLDER))
-    return Steps(find_plan(question, _FOLDER, None if report is None else lambda part: report(json.dumps(part))))
+    show = None if report is None else lambda part: report(json.dumps(part))
+    solve = solve_with_scipy if run_highs is None else solver(run_highs)
+    return Steps(find_plan(question, _FOLDER, show, solve))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
@@ -14,6 +15,7 @@ from buddysim.browser.question import command_line, error_part, fit_arguments
 from buddysim.cli import fit
 from buddysim.report.fit_lines import answer_lines
 from buddysim.training.fitting.fit import answer_to
+from buddysim.training.fitting.mixed_program import Solver, solve_with_scipy
 from buddysim.training.result import PS_PER_MS
 
 if TYPE_CHECKING:
@@ -25,7 +27,10 @@ Report = Callable[[dict[str, Any]], None]
 
 
 def find_plan(
-    question: Mapping[str, str], folder: str | os.PathLike[str] = ".", report: Report | None = None
+    question: Mapping[str, str],
+    folder: str | os.PathLike[str] = ".",
+    report: Report | None = None,
+    solve: Solver = solve_with_scipy,
 ) -> Iterator[dict[str, Any]]:
     """Find the plan of a question.
 
@@ -33,6 +38,7 @@ def find_plan(
     ----------
     folder : of the files that the question names
     report : is called for each simulated plan
+    solve : solves the search's integer programs
 
     Yields
     ------
@@ -42,7 +48,7 @@ def find_plan(
     try:
         args = parsed(fit, arguments)
         with contextlib.chdir(folder):
-            request = fit.question_of(args, args.machine)
+            request = replace(fit.question_of(args, args.machine), solve=solve)
             request.request.load_network()
         result = answer_to(request, progress=lambda count, one: _progress(report, count, one))
     except BuddysimError as error:

@@ -18,13 +18,16 @@ AS_IS = ("eager", "baseline-p")
 _DIGITS = 3
 
 
-def fit_answer(results: Results, simplest_first: Mapping[str, Any], allow_lossy: bool = False) -> str:
+def fit_answer(
+    results: Results, simplest_first: Mapping[str, Any], allow_lossy: bool = False, complete: bool = True
+) -> str:
     """Return the sentence; "" where no scheme of the results is "as is", or memory is unlimited.
 
     Parameters
     ----------
     simplest_first : by scheme, its position among schemes that take equally long
     allow_lossy : whether a scheme that changes the training's values may be the answer
+    complete : no further schemes follow these
     """
     plain = next((results[name] for name in AS_IS if name in results), None)
     if plain is None or not plain["memory.capacity_bytes"]:
@@ -37,7 +40,7 @@ def fit_answer(results: Results, simplest_first: Mapping[str, Any], allow_lossy:
         return f"{short}: {name} makes it fit, {_cost(results[name], plain)}, {_left(results[name])}"
     if any(makes_it_fit(one) for one in results.values()):
         return f"{short}: only lossy schemes make it fit (--allow-lossy)"
-    return f"{short}: none of these schemes makes it fit"
+    return f"{short}: {'none of these schemes makes it fit' if complete else 'looking for a scheme'}"
 
 
 def cheapest(results: Results, simplest_first: Mapping[str, Any], allow_lossy: bool = False) -> str | None:

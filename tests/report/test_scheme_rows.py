@@ -106,6 +106,7 @@ def test_the_sentence_names_the_cheapest_and_among_equals_the_simplest() -> None
     short = "does not fit as is, 10.00 GiB short (largest: weights, 60.00 GiB)"
     plain = {"eager": result(short=10)}
     assert sentence(plain) == f"{short}: none of these schemes makes it fit"
+    assert fit_answer(plain, simplicity(plain), complete=False) == f"{short}: looking for a scheme"
     recompute, offload = result(125.0), result(125.04, offload=4)
     several = {"offload-activations": offload, "activation-checkpointing": recompute, **plain}
     assert sentence(several) == f"{short}: activation-checkpointing makes it fit, 25 % slower, 20.00 GiB left"

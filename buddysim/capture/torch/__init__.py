@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import buddysim
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
 from buddysim.base.output import check_outputs
 from buddysim.base.terminal import say, warn
+from buddysim.capture import script_process
 from buddysim.capture.arguments import add_compressor, add_provenance
 from buddysim.capture.child_process import signals_to
 from buddysim.capture.messages import exit_code, signal_text
@@ -182,7 +182,7 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
     maps = None if args.no_activations or _is_graph(output) else str(output.with_suffix(".maps").resolve())
     settings = {
         "spool": str(spool.folder.resolve()),
-        "package": str(Path(buddysim.__file__ or "").parent),
+        "runner": "buddysim.capture.torch.script",
         "plugins": [str(file) for file in plugins.loaded_files()],
         "settings": {
             "snapshots": args.snapshots,
@@ -198,8 +198,7 @@ def _run_script(args: argparse.Namespace, spool: Spool, output: Path, source: st
     }
     file = spool.folder / "settings.json"
     file.write_text(json.dumps(settings))
-    runner = Path(__file__).with_name("script.py")
-    process = subprocess.Popen([sys.executable, str(runner), str(file), args.script, *args.arguments])
+    process = subprocess.Popen([sys.executable, script_process.__file__, str(file), args.script, *args.arguments])
     with signals_to(process):
         try:
             return process.wait()

@@ -1,32 +1,18 @@
-"""Runs a training script under observation, in its own process: ``script.py SETTINGS.json SCRIPT ARGS``.
-
-The import path is the script's. This package is imported from its folder, which is never in the path.
-"""
+"""Runs a training script under observation, in its own process (`buddysim.capture.script_process`)."""
 
 from __future__ import annotations
 
 import atexit
-import importlib.util
-import json
 import os
 import runpy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from buddysim.base.boundary import ending, inside
+
 if TYPE_CHECKING:
     from buddysim.capture.torch.observer import Observer
-
-
-def _import_package(folder: Path) -> None:
-    spec = importlib.util.spec_from_file_location(
-        "buddysim", folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    package = importlib.util.module_from_spec(spec)
-    sys.modules["buddysim"] = package
-    spec.loader.exec_module(package)
 
 
 def start_observer(settings: dict[str, Any]) -> Observer:
@@ -41,12 +27,8 @@ def start_observer(settings: dict[str, Any]) -> Observer:
     return observer
 
 
-def main() -> None:
-    settings_path, script, *arguments = sys.argv[1:]
-    del sys.path[0]  # this file's folder
-    settings = json.loads(Path(settings_path).read_text())
-    _import_package(Path(settings["package"]))
-    from buddysim.base.boundary import ending, inside
+def run(settings: dict[str, Any], script: str) -> int:
+    """Run the script; what it does at its end is observed too."""
 
     def leave(error: BaseException) -> NoReturn:
         sys.exit(ending(error).tell())
@@ -64,7 +46,6 @@ def main() -> None:
             inside(lambda: observer.stop(end, finished=finished), leave_at_exit)
 
     atexit.register(stop)
-    sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
     try:
         runpy.run_path(script, run_name="__main__")
@@ -72,7 +53,4 @@ def main() -> None:
     except SystemExit as left:
         finished = left.code in (None, 0)
         raise
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -21,6 +21,7 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import Output, check_output, write_text
 from buddysim.base.terminal import say, warn
+from buddysim.capture import script_process
 from buddysim.capture.arguments import add_compressor, add_program, add_provenance, launch_window, snapshot_count
 from buddysim.capture.child_process import signals_to
 from buddysim.capture.messages import exit_code
@@ -115,7 +116,7 @@ def run(args: argparse.Namespace) -> int:
     output = Path(f"{script.stem}.bin") if args.output is None else args.output
     check_output(output, [executable, *args.arguments])
     settings = {
-        "package": str(Path(buddysim.__file__ or "").parent),
+        "runner": "buddysim.capture.triton_kernels.script_program",
         "output": os.fspath(output),
         "command": shlex.join(["buddysim", *sys.argv[1:]]),
         "source": args.source or script.name,
@@ -133,8 +134,7 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="buddysim-") as folder:
         file = Path(folder, "settings.json")
         write_text(file, json.dumps(settings))
-        runner = Path(__file__).with_name("script_program.py")
-        process = subprocess.Popen([executable, str(runner), str(file), *args.arguments])
+        process = subprocess.Popen([executable, script_process.__file__, str(file), *args.arguments])
         with signals_to(process):
             try:
                 return exit_code(process.wait())

@@ -1,37 +1,17 @@
-"""Runs a script whose Triton launches are captured: ``script_program.py SETTINGS.json SCRIPT ARGS``.
-
-The import path is the script's. This package is imported from its folder, which is never in the path.
-"""
+"""Runs a script whose Triton launches are captured, in its own process (`buddysim.capture.script_process`)."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import runpy
 import sys
 from pathlib import Path
 from typing import Any
 
-
-def _import_package(folder: Path) -> None:
-    spec = importlib.util.spec_from_file_location(
-        "buddysim", folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    package = importlib.util.module_from_spec(spec)
-    sys.modules["buddysim"] = package
-    spec.loader.exec_module(package)
+from buddysim.base.boundary import run_program
 
 
-def main() -> int:
-    settings_path, script, *arguments = sys.argv[1:]
-    del sys.path[0]  # this file's folder
-    settings = json.loads(Path(settings_path).read_text())
-    _import_package(Path(settings["package"]))
-    from buddysim.base.boundary import run_program
-
-    sys.argv = [script, *arguments]
+def run(settings: dict[str, Any], script: str) -> int:
+    """Run the script under capture; return the exit code."""
     sys.path.insert(0, str(Path(script).resolve().parent))
     return run_program(lambda: _captured(script, settings))
 
@@ -82,7 +62,3 @@ def _captured(script: str, settings: dict[str, Any]) -> int:
             ended.append(f"the script ended with exit code {code}: the trace has what it did before")
     settle(part, code, empty=False)
     return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

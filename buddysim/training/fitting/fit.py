@@ -14,6 +14,7 @@ from buddysim.training.fitting.choices import check_allowed
 from buddysim.training.fitting.fit_result import FitResult, make_result
 from buddysim.training.fitting.largest import max_token_rate, with_largest
 from buddysim.training.fitting.layer_space import LayerSpace
+from buddysim.training.fitting.mixed_program import Solver, solve_with_scipy
 from buddysim.training.fitting.search import PlanSearch
 from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.request import TrainingRequest
@@ -43,12 +44,14 @@ class FitQuestion:
     allow : names of what may change results, of `choices.LOSSY`
     tries : plans that are simulated at most next to each ladder, or at each budget; None: 2 of a model's
         configuration, 40 of another network
+    solve : solves the search's integer programs
     """
 
     request: TrainingRequest
     slowdown: float | None = None
     allow: tuple[str, ...] = ()
     tries: int | None = None
+    solve: Solver = solve_with_scipy
 
     def __post_init__(self) -> None:
         check_allowed(self.allow)
@@ -68,7 +71,9 @@ class FitQuestion:
     def answer(self, cost: CostModel | None = None, progress: Progress | None = None) -> FitResult:
         """Search, and return the best plan."""
         space = self.space(cost)
-        search = PlanSearch(space, self.budget(), slowdown=self.slowdown, steps=self.tries, progress=progress)
+        search = PlanSearch(
+            space, self.budget(), slowdown=self.slowdown, steps=self.tries, progress=progress, solve=self.solve
+        )
         return make_result(space, search.run(), self.budget())
 
 

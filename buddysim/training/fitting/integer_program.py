@@ -1,7 +1,7 @@
 """The integer program over groups: one choice for each, the least time or the least memory.
 
 Memory is counted at the start of each group's backward pass, before all of these and in the update. Time is a number
-above every bound. HiGHS solves it (`mixed_program`); it stops after a number of nodes, never after a time.
+above every bound. A solver of `mixed_program` solves it; it stops after a number of nodes, never after a time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
-from buddysim.training.fitting.mixed_program import MixedProgram, solve
+from buddysim.training.fitting.mixed_program import MixedProgram, Solver
 from buddysim.training.fitting.program_inputs import ProgramInputs
 
 _GIB, _MS = float(2**30), 1e9
@@ -45,7 +45,9 @@ class _Rows:
         self.limits.append(limit)
 
 
-def min_time(inputs: ProgramInputs, budget: int, *, expected: bool, host_budget: int | None = None) -> ProgramAnswer:
+def min_time(
+    inputs: ProgramInputs, budget: int, solve: Solver, *, expected: bool, host_budget: int | None = None
+) -> ProgramAnswer:
     """Minimise the time within a budget.
 
     Parameters
@@ -66,17 +68,16 @@ def min_time(inputs: ProgramInputs, budget: int, *, expected: bool, host_budget:
             1e-4 * penalty / _MS + (1e-5 if number % inputs.choices else 0.0)
             for number, penalty in enumerate(chain.from_iterable(inputs.penalty_ps))
         ]
-    return _solved(inputs, rows, [*objective, 1.0], _MS)
+    return _solved(inputs, rows, [*objective, 1.0], _MS, solve)
 
 
-def min_memory(inputs: ProgramInputs, limit_ps: int | None) -> ProgramAnswer:
+def min_memory(inputs: ProgramInputs, limit_ps: int | None, solve: Solver) -> ProgramAnswer:
     """Minimise the memory within a time; None: in any."""
     rows = _memory_rows(inputs, None)
     if limit_ps is not None:
         _time_rows(inputs, rows, True, limit_ps)
-    return _solved(
-        inputs, rows, [*(1e-6 * penalty / _MS for penalty in chain.from_iterable(inputs.penalty_ps)), 1.0], _GIB
-    )
+    objective = [*(1e-6 * penalty / _MS for penalty in chain.from_iterable(inputs.penalty_ps)), 1.0]
+    return _solved(inputs, rows, objective, _GIB, solve)
 
 
 def budgets_of(inputs: ProgramInputs, steps: int) -> list[int]:
@@ -136,7 +137,9 @@ def _time_rows(inputs: ProgramInputs, rows: _Rows, expected: bool, limit_ps: int
         below(inputs.penalty_ps, inputs.simulated_ps)
 
 
-def _solved(inputs: ProgramInputs, rows: _Rows, objective: Sequence[float], unit: float) -> ProgramAnswer:
+def _solved(
+    inputs: ProgramInputs, rows: _Rows, objective: Sequence[float], unit: float, solve: Solver
+) -> ProgramAnswer:
     groups, choices = inputs.groups, inputs.choices
     solution = solve(MixedProgram(groups, choices, objective, rows.coefficients, rows.limits))
     if solution.bound is None:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from buddysim.training.fitting.assignment import Assignment
 from buddysim.training.fitting.integer_program import min_time
+from buddysim.training.fitting.mixed_program import Solver
 from buddysim.training.fitting.program_inputs import ProgramInputs
 from buddysim.training.fitting.tried_plans import TriedPlan, TriedPlans
 
@@ -39,6 +40,7 @@ class LocalSearch:
     ----------
     budget : bytes of GPU memory
     limit : plans that are tried at most
+    solve : solves the integer programs
     """
 
     placement: int
@@ -46,6 +48,7 @@ class LocalSearch:
     inputs: ProgramInputs
     budget: int
     limit: int
+    solve: Solver
     _tried: dict[Assignment, TriedPlan] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -77,7 +80,7 @@ class LocalSearch:
         """Try proposals of the integer program, with a lower budget as long as they don't fit."""
         budget = self.budget
         for _ in range(_PROPOSALS):
-            answer = min_time(self.inputs, budget, expected=True)
+            answer = min_time(self.inputs, budget, self.solve, expected=True)
             if answer.choices is None or self._is_exhausted:
                 return
             made = self.inputs.ordered(Assignment(self.placement, answer.choices))

@@ -1,7 +1,4 @@
-"""Mixed-integer programs of `fit`, and the solver: HiGHS, by SciPy or by what `use_solver` is given.
-
-A browser has no SciPy: there HiGHS itself is compiled for it.
-"""
+"""Mixed-integer programs of `fit`, and a solver: HiGHS, by SciPy. A browser has HiGHS itself (`browser/highs.py`)."""
 
 from __future__ import annotations
 
@@ -69,16 +66,3 @@ def solve_with_scipy(program: MixedProgram) -> MixedSolution:
     if bound is None or not np.isfinite(bound) or (solution.x is None and solution.status == 2):
         return MixedSolution(None, None)
     return MixedSolution(None if solution.x is None else [float(one) for one in solution.x], float(bound))
-
-
-_solvers: list[Solver] = [solve_with_scipy]
-
-
-def use_solver(solver: Solver) -> None:
-    """Solve with another solver from now on."""
-    _solvers[:] = [solver]
-
-
-def solve(program: MixedProgram) -> MixedSolution:
-    """Return a solution, or why there is none."""
-    return _solvers[0](program)

@@ -16,6 +16,7 @@ from buddysim.training.fitting.integer_program import budgets_of, min_memory, mi
 from buddysim.training.fitting.ladder_search import fastest_rung, smallest_rung, try_steps
 from buddysim.training.fitting.ladders import Ladder, ladders
 from buddysim.training.fitting.local_search import LocalSearch, try_every_plan
+from buddysim.training.fitting.mixed_program import Solver, solve_with_scipy
 from buddysim.training.fitting.objective import FitObjective
 from buddysim.training.fitting.plan_space import SINGLE_SCHEMES, PlanSpace
 from buddysim.training.fitting.program_inputs import ProgramInputs, program_inputs
@@ -70,6 +71,7 @@ class PlanSearch:
     budget : bytes of GPU memory
     slowdown : the largest part by which the fastest plan may take longer, where the least memory is looked for
     steps : plans that are simulated at most next to each ladder; None: as many as such a network takes seconds for
+    solve : solves the integer programs
     """
 
     def __init__(
@@ -80,8 +82,9 @@ class PlanSearch:
         slowdown: float | None = None,
         steps: int | None = None,
         progress: Progress | None = None,
+        solve: Solver = solve_with_scipy,
     ) -> None:
-        self.space, self.slowdown = space, slowdown
+        self.space, self.slowdown, self.solve = space, slowdown, solve
         self.offered = budget - space.unavailable_bytes()
         self.host_budget = space.machine.max_pinned_bytes
         self.steps = space.tries if steps is None else steps
@@ -144,8 +147,8 @@ class PlanSearch:
         self.bounds = self._bounds()
 
     def _bounds(self) -> FitBounds:
-        memory = min(min_memory(one, None).bound or 0 for one in self.inputs)
-        self.lower_ps = [min_time(one, self.offered, expected=False).bound for one in self.inputs]
+        memory = min(min_memory(one, None, self.solve).bound or 0 for one in self.inputs)
+        self.lower_ps = [min_time(one, self.offered, self.solve, expected=False).bound for one in self.inputs]
         return FitBounds(
             min((one for one in self.lower_ps if one is not None), default=None),
             memory + self.space.unavailable_bytes(),
@@ -187,9 +190,11 @@ class PlanSearch:
     def _propose(self, number: int, inputs: ProgramInputs) -> None:
         """Try what the integer program proposes: for each budget, or for the longest time."""
         if self.objective.limit_ps is not None:
-            answers = [min_memory(inputs, self.objective.limit_ps)]
+            answers = [min_memory(inputs, self.objective.limit_ps, self.solve)]
         else:
-            answers = [min_time(inputs, one, expected=True) for one in budgets_of(inputs, self.space.budgets)]
+            answers = [
+                min_time(inputs, one, self.solve, expected=True) for one in budgets_of(inputs, self.space.budgets)
+            ]
         for answer in answers:
             if answer.choices is None:
                 continue
@@ -208,10 +213,10 @@ class PlanSearch:
         for budget in reversed(budgets_of(inputs, self.space.budgets)):
             if budget > self.offered:
                 continue
-            bound = min_time(inputs, budget, expected=False).bound
+            bound = min_time(inputs, budget, self.solve, expected=False).bound
             if bound is None or bound >= self.plans.fastest_ps():
                 return
-            LocalSearch(number, self.plans, inputs, budget, self.steps).run()
+            LocalSearch(number, self.plans, inputs, budget, self.steps, self.solve).run()
 
     def _rung(self, ladder: Ladder, inputs: ProgramInputs) -> int | None:
         if self.objective.limit_ps is not None:
@@ -221,6 +226,6 @@ class PlanSearch:
     def _look_for_least(self) -> None:
         """Simulate the plans of least memory, so that what is missing is known."""
         for number, inputs in enumerate(self.inputs):
-            answer = min_memory(inputs, None)
+            answer = min_memory(inputs, None, self.solve)
             if answer.choices is not None:
                 self.plans.simulated(inputs.ordered(Assignment(number, answer.choices)))

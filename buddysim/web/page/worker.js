@@ -28,7 +28,7 @@ async function loadSolver() {
   const bytes = await new Response(packed.body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
   const address = URL.createObjectURL(new Blob([bytes], { type: "application/wasm" }));
   const highs = await load({ locateFile: () => address });
-  answers.use_highs((text, nodes, gap) => highs.withModel({ format: "lp", data: text }, (model) => {
+  return (text, nodes, gap) => highs.withModel({ format: "lp", data: text }, (model) => {
     model.options.set({ output_flag: false, mip_max_nodes: nodes, mip_rel_gap: gap });
     model.run();
     if (model.getModelStatus() === INFEASIBLE) return JSON.stringify({ values: null, bound: null });
@@ -36,7 +36,7 @@ async function loadSolver() {
     const { colValue: solved } = model.getSolution();
     const values = solved?.length ? Object.fromEntries(Array.from(solved, (value, column) => [model.getColName(column), value])) : null;
     return JSON.stringify({ values, bound: Number.isFinite(bound) ? bound : null });
-  }));
+  });
 }
 
 const ready = start().catch((error) => postMessage({ part: "failed", line: String(error.message ?? error) }));
@@ -47,9 +47,9 @@ onmessage = async ({ data }) => {
   await ready;
   await breath();
   if (data.number !== newest) return;
-  if (data.question.command === "fit") await (solving ??= loadSolver());
+  const runHighs = data.question.command === "fit" ? await (solving ??= loadSolver()) : undefined;
   const report = (text) => postMessage({ ...JSON.parse(text), number: data.number });
-  const steps = answers.steps(JSON.stringify(data.question), JSON.stringify(data.files), report);
+  const steps = answers.steps(JSON.stringify(data.question), JSON.stringify(data.files), report, runHighs);
   for (;;) {
     if (data.number !== newest) break;
     let text;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buddysim.training.fitting.assignment import Assignment
+from buddysim.training.fitting.mixed_program import MixedProgram, MixedSolution
 from buddysim.training.fitting.search import PlanSearch
 from tests.training.fitting.random_chains import chain_space, every_plan
 
@@ -47,6 +48,19 @@ def test_every_plan_of_a_few_chains() -> None:
     for seed in range(2):
         answer, best, _ = check(seed, 6, 2)
         assert answer == best
+
+
+def test_every_program_is_solved_by_the_solver_that_is_given() -> None:
+    programs: list[MixedProgram] = []
+
+    def solve(program: MixedProgram) -> MixedSolution:
+        programs.append(program)
+        return MixedSolution(None, None)
+
+    space = chain_space(0, 4, 2, middle_budget(0, 4, 2))
+    search = PlanSearch(space, 1 << 40, steps=0, solve=solve)
+    assert search.run().bounds.time_ps is None  # as the solver says
+    assert len(programs) >= 2 * len(search.inputs)
 
 
 @pytest.mark.slow
