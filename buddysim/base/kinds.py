@@ -28,6 +28,7 @@ HOMES = {
     "slice hash": "buddysim.replay.l2.slice_hash",
     "DRAM model": "buddysim.replay.dram.model",
     "DRAM refresh": "buddysim.replay.dram.refresh",
+    "link protocol": "buddysim.replay.link.protocol",
     "write drain": "buddysim.replay.dram.write_drain",
     "training scheme": "buddysim.training.schemes",
     "recipe": "buddysim.training.recipes",

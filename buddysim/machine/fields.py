@@ -25,6 +25,7 @@ MAX_BYTES_PER_S = 10**15
 MAX_BYTES_PER_CYCLE = 2**20
 
 _SOURCE = "source of the default"
+_COUNTED = "default counts in checksums"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Value:
         )
 
 
-def key(default: Any, description: str, source: str) -> Any:
+def key(default: Any, description: str, source: str, counted: bool = True) -> Any:
     """A key that machine files may leave out.
 
     Parameters
@@ -60,8 +61,16 @@ def key(default: Any, description: str, source: str) -> Any:
     default : its value there
     description : meaning, for documents
     source : source of the default, or the reason for it: "assumed: ..."
+    counted : the default counts in checksums; False for a key that came later, so that checksums stay
     """
-    return Field(default=default, description=description, json_schema_extra={_SOURCE: source})
+    extra: dict[str, Any] = {_SOURCE: source, _COUNTED: counted}
+    return Field(default=default, description=description, json_schema_extra=extra)
+
+
+def is_counted(field: FieldInfo, value: object) -> bool:
+    """Whether a value counts in the checksum of its machine."""
+    extra = field.json_schema_extra
+    return not isinstance(extra, dict) or bool(extra.get(_COUNTED, True)) or value != field.default
 
 
 def default_source(field: FieldInfo) -> str:

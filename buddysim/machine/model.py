@@ -16,6 +16,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
 from buddysim.base.kinds import registry
 from buddysim.machine import presets
+from buddysim.machine.fields import is_counted
 from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.parts.buddy import BuddyConfig, MetadataCacheConfig
 from buddysim.machine.parts.clock import ClockConfig
@@ -171,7 +172,7 @@ class Machine(MachineFile):
         return own | {name: getattr(self, name) for name in scheme_sections()} | {"training": self.training}
 
     def _counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """All but texts, the training table, and the sections of plug-ins' schemes that have their defaults.
+        """All but texts, the training table, and defaults of later keys and of sections of plug-ins' schemes.
 
         The last so that loading a plug-in does not change the checksum of a machine that says nothing of it.
         """
@@ -180,7 +181,10 @@ class Machine(MachineFile):
             defaults = canonical_figures(scheme_sections()[name](), name)
             if all(figures[key] == value for key, value in defaults.items()):
                 left_out.add(name)
-        return {key: value for key, value in figures.items() if key.partition(".")[0] not in left_out}
+        later = {key for key, field in own_keys() if not is_counted(field, figures[key])}
+        return {
+            key: value for key, value in figures.items() if key.partition(".")[0] not in left_out and key not in later
+        }
 
     @classmethod
     def _fields(cls) -> dict[str, FieldInfo]:

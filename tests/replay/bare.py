@@ -46,6 +46,12 @@ def policies_of(machine: Machine) -> dict[str, object]:
     return {kind: policy() for kind, policy in machine.policies().items()}
 
 
+def link_read_ps(machine: Machine) -> int:
+    """Return an idle read's time on the link, without headers, its transfer and the way to the L2 (ps)."""
+    sector = 32 * 10**12 // machine.bytes_per_s(machine.link.bandwidth)
+    return machine.ps(machine.link.load_to_use) - machine.ps(machine.l2.load_to_use) - sector
+
+
 def run_warps(
     machine: Machine,
     warps: Sequence[Sequence[Op]],

@@ -12,7 +12,7 @@ from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.parameters import engine_numbers
 from tests.reference.replay.engine.ref_um import RefPages
 from tests.reference.replay.memory_path import RefMemory
-from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.bare import link_read_ps, run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
 
@@ -48,7 +48,7 @@ def counted(pages, *, regions=REGIONS, **overrides):
 def page_ps(m):
     """Return the time of one page on the link, and the rest of a read over it (ps)."""
     numbers = engine_numbers(m, Fraction(1))
-    return int(64 * 1024 * 10**12 / numbers["link_bytes_per_s"]), numbers["link_read_ps"]
+    return int(64 * 1024 * 10**12 / numbers["link_bytes_per_s"]), link_read_ps(m)
 
 
 def fault_ps(m):

@@ -23,6 +23,9 @@ class LinkConfig(Section):
     load_to_use: PositiveDuration = Field(
         description="latency of an L2 miss to memory across the link on an idle machine, from issue to use"
     )
+    protocol: Annotated[str, fields.member_of("link protocol")] = fields.key(
+        "packets", "protocol: bytes that transfers add to their payload", "the simplest", counted=False
+    )
     header_size: Annotated[int, fields.size("0 B", "4 KiB")] = fields.key(
         0,
         "size of a packet's header on the link; 0 B: link.bandwidth is goodput",

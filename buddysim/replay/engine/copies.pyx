@@ -6,7 +6,7 @@ from buddysim.replay.engine.cache cimport (
 )
 from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
 from buddysim.replay.engine.memory cimport evict_line, l2_class
-from buddysim.replay.engine.partitions cimport invalidate_replicas, invalidate_sectors
+from buddysim.replay.l2.partitions cimport invalidate_replicas, invalidate_sectors
 
 cdef enum:
     INSTALL_FACTOR = 2  # of a range larger than the L2, the L2 can hold only the end

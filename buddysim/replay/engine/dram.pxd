@@ -8,7 +8,7 @@ later request to a ready bank takes an earlier free slot, and from row-hit mergi
 close later is a hit. Writes wait in a queue. A write drain serves them together, from the high to the low watermark or when the
 bus is idle, with one bus turnaround. Refresh reserves bus and activations for tRFC every tREFI and closes the rows.
 
-Another model may take the place of all this (`DramOps`).
+`DramOps` replaces all of it.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

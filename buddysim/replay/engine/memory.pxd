@@ -20,6 +20,7 @@ from buddysim.replay.engine.kinds cimport (
     SLICE_PORT, TRAFFIC_KINDS, Queue, Traffic,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation, LocationRules
+from buddysim.replay.link.link cimport READ_DATA, WRITE_DATA, Link, link_bytes, link_read_cost, link_write_cost
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_transfer, port_try_reserve
 
 cdef extern from *:
@@ -92,9 +93,7 @@ cdef struct SmPorts:
     Port replies
     int64_t queue_free_ps                 # with input queues: when the request at the head of the SM's queue has left
     ReservationTable* reply_reservations  # with input queues: of replies to the SM, a slot per sector; else NULL
-    int last_slice                        # with interleave_requesters: slice of the last request + 1; 0: none
-    int slots_per_request                 # arbitration slots between its requests to last_slice: 2 if another SM competes, else 1
-    int64_t next_request_ps               # earliest time of its next request to last_slice
+    int64_t[2] reserved
 
 # One slice of the L2, except for its lines. Fields that a load needs begin cache lines of the CPU.
 cdef struct Slice:
@@ -103,10 +102,7 @@ cdef struct Slice:
     int64_t first_pseudo                    # first of the pseudo-channels behind it
     Port port
     ReservationTable* reply_reservations    # with input queues: of replies to SMs, a slot per sector
-    int64_t reserved_by_sm                  # with interleave_requesters: SM with the latest request reserved, + 1; 0: none
-    int64_t reserved_until_ps               # end of that request
-    int64_t reserved_until_by_others_ps     # end of the latest request of any other SM
-    int64_t reserved
+    int64_t[4] reserved
     Port compressor                         # compressor and decompressor
     Port atomics                            # the slice's atomic unit
     int64_t[4] reserved_end
@@ -132,18 +128,6 @@ cdef struct FillPlan:
     uint8_t filled_mask            # sectors that the L2 holds after the fill
     uint8_t decompressed           # 1: the fill passes the decompressor
 
-cdef struct Link:
-    int64_t byte_cost_num  # cost of a byte to the GPU in port units = num / den
-    int64_t byte_cost_den
-    int64_t write_cost_num  # cost of a byte from the GPU
-    int64_t write_cost_den
-    int64_t read_ps        # L2 slice to memory behind the link and back, idle, without the transfer
-    int64_t header_bytes   # of a packet
-    int64_t packet_bytes   # largest payload of a packet
-    Port* ports            # [2]: read direction, write direction
-    int64_t read_bytes     # payload and headers carried
-    int64_t write_bytes
-
 cdef struct MemorySystem
 
 ctypedef int64_t (*FillOp)(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
@@ -155,6 +139,8 @@ ctypedef int64_t (*PartitionedLoadOp)(MemorySystem* m, const SmPorts* sm, const 
                                       bint for_atomic, int64_t t) noexcept nogil     # as `home_slice_load`
 ctypedef int64_t (*RemoteStoreOp)(MemorySystem* m, const SmPorts* sm, const LineLocation* at,
                                   unsigned int written) noexcept nogil      # returns the added latency of a store
+ctypedef int64_t (*SendOp)(MemorySystem* m, SmPorts* sm, Slice* slice, int sectors, int64_t t) noexcept nogil
+ctypedef int64_t (*DirtiedOp)(MemorySystem* m, Slice* slice, const CacheSet* set, int64_t t) noexcept nogil
 ctypedef bint (*MayCacheOp)(MemorySystem* m, uint32_t entry) noexcept nogil
 ctypedef int64_t (*WakeHook)(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil
 ctypedef void (*DueHook)(MemorySystem* m) noexcept nogil
@@ -190,7 +176,10 @@ cdef struct MemorySystem:
     SlotGrid slice_grid                 # with input queues: slots of a slice, in each direction
     SlotGrid reply_grid                 # with input queues: slots of replies to an SM
     int64_t queue_sector_ps             # with input queues: one sector out of an SM's queue
-    bint interleave_requesters          # an SM leaves every other slot of a slice to competing SMs
+    SendOp send_requests                # sends requests to a slice and returns when the last has left; NULL: ports
+    SendOp send_replies                 # the same of a slice's replies to an SM
+    void* arbitration_state             # of what arbitrates between SMs, in the run's arena
+    int n_sms
     SmPorts* sms                        # [sms]
     # L2
     Slice* slices                       # [slices]
@@ -198,7 +187,8 @@ cdef struct MemorySystem:
     int interleave_shift                # log2 of the consecutive lines in one slice
     Divisor pseudo_per_slice            # pseudo-channels behind a slice
     SectorCache l2
-    int max_dirty_sectors               # per set; 0: no limit
+    DirtiedOp dirtied                   # called after a store or atomic; returns when its set's write-backs are accepted; NULL
+    int max_dirty_sectors               # per set, with `dirtied`
     uint32_t partitions
     Divisor partition_slices            # slices per partition
     uint32_t partition_sms              # SMs per partition; the last one may have fewer
@@ -254,6 +244,9 @@ cdef struct MemorySystem:
 
 cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
 cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
+
+
+cdef int64_t link_request(MemorySystem* m, int64_t payload, int64_t t) noexcept nogil
 
 
 cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
@@ -334,23 +327,12 @@ cdef inline AllocationState* allocation_of(MemorySystem* m, uint32_t entry) noex
     return allocation
 
 
-cdef inline int64_t link_bytes(const Link* link, int64_t payload) noexcept nogil:
-    """Bytes on the link: payload and packet headers."""
-    return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
-
-
-cdef inline int64_t link_read_cost(const Link* link, int64_t total) noexcept nogil:
-    return (total * link.byte_cost_num + link.byte_cost_den - 1) / link.byte_cost_den
-
-
-cdef inline int64_t link_write_cost(const Link* link, int64_t total) noexcept nogil:
-    return (total * link.write_cost_num + link.write_cost_den - 1) / link.write_cost_den
-
-
 cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
     """Reads `payload` bytes behind the link for an L2 slice, at `t`; returns their arrival there."""
-    cdef int64_t total = link_bytes(&m.link, payload)
+    cdef int64_t total = link_bytes(&m.link, payload, READ_DATA)
     cdef int64_t cost = link_read_cost(&m.link, total)
+    if unlikely(m.link.packets != NULL):
+        t = link_request(m, payload, t)
     m.count.link_read[<int>kind] += payload
     m.link.read_bytes += total
     return port_transfer_counted(m, LINK_READ, &m.link.ports[0], t, cost) + m.link.read_ps + (cost >> FINE_BITS)
@@ -358,7 +340,7 @@ cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, in
 
 cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
     """Posts a write of `payload` bytes behind the link at `t`; returns the time at which the link accepts them."""
-    cdef int64_t total = link_bytes(&m.link, payload)
+    cdef int64_t total = link_bytes(&m.link, payload, WRITE_DATA)
     m.count.link_write[<int>kind] += payload
     m.link.write_bytes += total
     return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_write_cost(&m.link, total))
@@ -430,9 +412,6 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     return done
 
 
-cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, int64_t t) noexcept nogil
-
-
 cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int rewritten, int64_t t) noexcept nogil:
     """Delays a store for its sectors that are already dirty; returns the time at which they have passed the slice's port."""
     return port_transfer_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.dirty_store_cost) if rewritten else t
@@ -440,8 +419,8 @@ cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int
 
 cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
     """Sends a request for a line: `requests` sectors through the SM's port, `n` through the slice's. Returns its start there."""
-    if unlikely(slice.request_reservations != NULL):
-        m.last_slice_ps = send_requests(m, sm, slice, n, t) + m.request_ps
+    if unlikely(m.send_requests != NULL):
+        m.last_slice_ps = m.send_requests(m, sm, slice, n, t) + m.request_ps
         return m.last_slice_ps
     t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, requests * m.request_cost)
     m.last_slice_ps = t + m.request_ps
@@ -477,8 +456,8 @@ cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, uns
         l2_class(m, &set, way)[0] = <uint8_t>at.size_class
         data = port_transfer(&slice.atomics, &m.horizon, data, n * m.atomic_cost)
     set.lines[way] = <Line>line
-    if for_atomic and unlikely(m.max_dirty_sectors != 0):
-        l2_clean_set(m, slice, &set, arrival)
+    if for_atomic and unlikely(m.dirtied != NULL):
+        m.dirtied(m, slice, &set, arrival)
     return data
 
 
@@ -496,8 +475,8 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
         if unlikely(m.on_access != NULL):
             t = m.on_access(m, at.entry, t)
         data = home_slice_load(m, at, requested, for_atomic, t)
-    if unlikely(slice.request_reservations != NULL):
-        evicted_entry = send_replies(m, sm, slice, n, data)
+    if unlikely(m.send_replies != NULL):
+        evicted_entry = m.send_replies(m, sm, slice, n, data)
         count_wait(m, REPLY_PORT, max_i64(0, evicted_entry - (n - 1) * m.sector_ps - data))
         return evicted_entry + m.reply_ps
     data += m.reply_ps
@@ -531,15 +510,13 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     partial = (line >> PARTIAL | written) & ~line & 15
     set.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
     l2_class(m, &set, way)[0] = <uint8_t>at.size_class
-    if unlikely(m.max_dirty_sectors != 0):
-        arrival = l2_clean_set(m, slice, &set, arrival)
-    if unlikely(slice.request_reservations != NULL):
-        arrival = send_replies(m, sm, slice, n, arrival)
+    if unlikely(m.dirtied != NULL):
+        arrival = m.dirtied(m, slice, &set, arrival)
+    if unlikely(m.send_replies != NULL):
+        arrival = m.send_replies(m, sm, slice, n, arrival)
     return arrival + m.reply_ps + (extra_ps - (extra_ps >> 1))
 
 
-cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil
-cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
                         dict policies, bint sized, bint has_metadata)
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept

@@ -1,91 +1,24 @@
-"""Set-up of the memory system, input queues of the crossbar, and rare operations."""
+"""Set-up of the memory system, and rare operations."""
+from buddysim.replay.crossbar.input_queues cimport input_queues_init
+from buddysim.replay.crossbar.interleaved_requesters cimport interleaving_init
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
-from buddysim.replay.engine.reservation_table cimport table_init, reserve_first_free, slot_at, slot_grid
 from buddysim.replay.engine.compressed cimport tabulate_plans
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_configure
 from buddysim.replay.engine.horizon cimport horizon_init
-from buddysim.replay.engine.kinds cimport DRAM_READ, HOST, REQUEST_PORT
+from buddysim.replay.engine.kinds cimport DRAM_READ, HOST
 from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
 from buddysim.replay.engine.address_map_simd cimport lane_divisor, has_eight_lane_lookup
-from buddysim.replay.engine.partitions cimport invalidate_replicas, has_replica, partitions_init
+from buddysim.replay.l2.partitions cimport invalidate_replicas, has_replica, partitions_init
 from buddysim.replay.engine.port cimport port_wait
 from buddysim.replay.engine.allocations cimport allocations_init
-from buddysim.replay.engine.set_search cimport order_at
+from buddysim.replay.l2.dirty_limit cimport dirty_limit_init
 from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
+from buddysim.replay.link.link cimport READ_REQUEST, link_init
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil
-
-
-cdef inline int64_t reserve_sector_slot(MemorySystem* m, const SlotGrid* grid, ReservationTable* table,
-                                        int64_t t) noexcept nogil:
-    """Reserves the first free slot from `t` on; returns its start, not before `t`."""
-    return max_i64(t, grid.slot_ps * reserve_first_free(grid, table, &m.horizon, slot_at(grid, t)))
-
-
-cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
-    """Earliest time at which a request, at the head of its SM's queue at `t`, may leave for a slice.
-
-    Consecutive requests of an SM to one slice are a run. A run that begins while requests of other SMs are reserved there leaves
-    every other arbitration slot to them.
-    """
-    cdef int number = <int>(slice - m.slices) + 1
-    if sm.last_slice == number and sm.next_request_ps >= t:
-        return sm.next_request_ps
-    sm.last_slice = number
-    sm.slots_per_request = 1
-    if t < (slice.reserved_until_by_others_ps if slice.reserved_by_sm == <int>(sm - m.sms) + 1 else slice.reserved_until_ps):
-        sm.slots_per_request = 2
-    return t
-
-
-cdef inline void record_request(const MemorySystem* m, SmPorts* sm, Slice* slice, int64_t departure_ps) noexcept nogil:
-    """Records that a request of an SM leaves for a slice at `departure_ps`."""
-    cdef int number = <int>(sm - m.sms) + 1
-    cdef int64_t until = departure_ps + m.slice_grid.slot_ps
-    sm.next_request_ps = departure_ps + sm.slots_per_request * m.slice_grid.slot_ps
-    if slice.reserved_by_sm == number:
-        slice.reserved_until_ps = until
-    elif until > slice.reserved_until_ps:
-        slice.reserved_by_sm, slice.reserved_until_by_others_ps, slice.reserved_until_ps = number, slice.reserved_until_ps, until
-    else:
-        slice.reserved_until_by_others_ps = max_i64(slice.reserved_until_by_others_ps, until)
-
-
-cdef int64_t send_requests(MemorySystem* m, SmPorts* sm, Slice* slice, int requests, int64_t t) noexcept nogil:
-    """Sends the requests of a line, one per sector, to a slice through their SM's input queue, which they reach at `t`.
-
-    A request leaves after those before it, when its slice accepts it; it blocks all requests behind it (head-of-line blocking).
-    Returns the time at which the last one leaves, less its distance from the first one between an idle queue and an idle slice.
-    """
-    cdef int64_t departure_ps = t
-    for _ in range(requests):
-        departure_ps = max_i64(departure_ps, sm.queue_free_ps)
-        if m.interleave_requesters:
-            departure_ps = earliest_request_time(m, sm, slice, departure_ps)
-        departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.request_reservations, departure_ps)
-        sm.queue_free_ps = departure_ps + m.queue_sector_ps
-        if m.interleave_requesters:
-            record_request(m, sm, slice, departure_ps)
-    departure_ps = max_i64(t, departure_ps - (requests - 1) * max_i64(m.queue_sector_ps, m.slice_grid.slot_ps))
-    count_wait(m, REQUEST_PORT, departure_ps - t)
-    return departure_ps
-
-
-cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replies, int64_t t) noexcept nogil:
-    """Sends the replies of a slice at `t`, one per sector, to an SM; returns the time at which the last one leaves.
-
-    In each slot, one reply leaves a slice and one arrives at an SM; replies to one request are at least `sector_ps` apart.
-    Replies reserve slots out of order: none blocks another.
-    """
-    cdef int64_t departure_ps = t - m.sector_ps
-    for _ in range(replies):
-        departure_ps += m.sector_ps
-        departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.reply_reservations, departure_ps)
-        departure_ps = reserve_sector_slot(m, &m.reply_grid, sm.reply_reservations, departure_ps)
-    return departure_ps
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
@@ -104,11 +37,7 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     compression_init(arena, m, n)
     horizon_init(&m.horizon, n["horizon_pages"])
     dram_configure(arena, &m.dram, &m.horizon, n, policies)
-    m.link.byte_cost_num, m.link.byte_cost_den = n["link_byte_cost"]
-    m.link.write_cost_num, m.link.write_cost_den = n["link_write_byte_cost"]
-    m.link.read_ps = n["link_read_ps"]
-    m.link.ports = <Port*>arena_zeroed(arena, 2, sizeof(Port))
-    m.link.header_bytes, m.link.packet_bytes = n["link_header_bytes"], n["link_max_payload_bytes"]
+    link_init(arena, &m.link, n, policies)
     slice_hash.prepare(arena, m.n_slices.by, n["slices_per_channel"])
     m.rules.slices_of, m.rules.slice_hash = slice_hash.slices_of, slice_hash.state
     addresses_init(m, l1, n, has_metadata and not m.perfect_metadata)
@@ -121,26 +50,19 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     m.sector_ps, m.slice_cost, m.dirty_store_cost = n["sector_ps"], n["slice_cost"], n["dirty_store_cost"]
     m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
     m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
-    m.fetch_pairs, m.max_dirty_sectors = n["l2_fetch_pairs"], n["l2_max_dirty_sectors"]
-    m.queue_sector_ps, m.interleave_requesters = n["queue_sector_ps"], n["interleave_requesters"]
-    m.slice_grid = slot_grid(n["slice_sector_ps"], 0, <int64_t>1 << 62)      # no refresh
-    m.reply_grid = slot_grid(n["reply_sector_ps"], 0, <int64_t>1 << 62)
-    if n["crossbar_input_queued"]:
-        for i in range(<int>n["sms"]):
-            m.sms[i].reply_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
-            table_init(&m.reply_grid, m.sms[i].reply_reservations)
+    m.n_sms, m.fetch_pairs = n["sms"], n["l2_fetch_pairs"]
     partitions_init(m, n)
+    dirty_limit_init(m, n)
     m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
     m.interleave_shift = n["interleave_shift"]
     m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
         mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
-        if n["crossbar_input_queued"]:
-            m.slices[i].request_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
-            m.slices[i].reply_reservations = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
-            table_init(&m.slice_grid, m.slices[i].request_reservations)
-            table_init(&m.slice_grid, m.slices[i].reply_reservations)
         m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
+    if n["crossbar_input_queued"]:
+        input_queues_init(arena, m, n)
+        if n["interleave_requesters"]:
+            interleaving_init(arena, m)
     cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
     m.l2_classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.sets.by, m.l2.padded_ways)
     return 0
@@ -183,28 +105,6 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
     m.eight_at_a_time = has_eight_lane_lookup()
 
 
-cdef int64_t l2_clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, int64_t t) noexcept nogil:
-    """Writes back dirty lines of a set, least recently used first, while it has more than `max_dirty_sectors`.
-
-    The lines stay, clean. Returns the time at which memory has accepted the last one.
-    """
-    cdef int position, dirty = 0
-    cdef int64_t way
-    cdef Line line
-    for way in range(m.l2.ways):
-        dirty += sector_count(set.lines[way] >> DIRTY)
-    for position in range(<int>m.l2.ways - 1, -1, -1):
-        if dirty <= m.max_dirty_sectors:
-            break
-        way = order_at(set.order, m.l2.ways, position)
-        line = set.lines[way]
-        if line >> DIRTY & 15:
-            dirty -= sector_count(line >> DIRTY)
-            t = evict_line(m, slice, set.tags[way], set, way, t)
-            set.lines[way] = <Line>(line & ~(15 << DIRTY | 15 << PARTIAL))
-    return t
-
-
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
     """Counts waits in `waits`; NULL: does not count them."""
     m.waits = waits
@@ -218,6 +118,15 @@ cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t
         port.end = 0            # so that the next request is counted here, too
         count_wait(m, queue, grant_ps - t)
     return grant_ps
+
+
+cdef int64_t link_request(MemorySystem* m, int64_t payload, int64_t t) noexcept nogil:
+    """Sends the requests of a read to memory behind the link; returns the time at which the link accepts them."""
+    cdef int64_t total = link_bytes(&m.link, payload, READ_REQUEST)
+    if not total:
+        return t
+    m.link.write_bytes += total
+    return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_write_cost(&m.link, total))
 
 
 cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:

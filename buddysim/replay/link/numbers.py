@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from buddysim.compress import SECTOR_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.port_costs import COST_PER_PS
 
@@ -14,13 +13,12 @@ def link_numbers(m: Machine) -> dict[str, object]:
     byte_cost = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
     write_bytes_per_s = m.bytes_per_s(m.link.write_bandwidth if m.link.write_bandwidth.amount else m.link.bandwidth)
     write_cost = Fraction(10**12 * COST_PER_PS, write_bytes_per_s)
-    sector = int(-(-(SECTOR_BYTES + m.link.header_size) * byte_cost // 1)) // COST_PER_PS
     return {
         "link_byte_cost": (byte_cost.numerator, byte_cost.denominator),
         "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
         "link_write_byte_cost": (write_cost.numerator, write_cost.denominator),
         "link_write_bytes_per_s": write_bytes_per_s,
-        "link_read_ps": max(0, m.ps(m.link.load_to_use) - m.ps(m.l2.load_to_use) - sector),
+        "link_load_ps": m.ps(m.link.load_to_use) - m.ps(m.l2.load_to_use),
         "link_header_bytes": m.link.header_size,
         "link_max_payload_bytes": m.link.max_payload,
     }

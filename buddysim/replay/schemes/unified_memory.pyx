@@ -39,8 +39,9 @@ from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.events cimport NEVER, min_i64
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
 from buddysim.replay.engine.memory cimport (
-    MemorySystem, AllocationState, invalidate_lines, link_bytes, link_read, link_write_cost, link_write, allocation_of,
+    MemorySystem, AllocationState, invalidate_lines, link_read, link_write, allocation_of,
 )
+from buddysim.replay.link.link cimport WRITE_DATA, link_bytes, link_write_cost
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.sm.warp cimport MAX_WARPS
@@ -739,7 +740,7 @@ cdef class Scheme(SchemeBase):
             self.keep_alive.append(has_data)
         um.n_initial_blocks = min_i64(um.n_initial_blocks, self.find_spans(m, um, arena))
         um.resident = um.n_initial_blocks
-        um.page_ps = link_write_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift)) >> FINE_BITS
+        um.page_ps = link_write_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift, WRITE_DATA)) >> FINE_BITS
         m.scheme_state = um
         return 0
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import buddysim
 import buddysim.trace as bt
 from buddysim.replay.parameters import engine_numbers
-from tests.replay.bare import Launch, run_launches, run_warps, tiny_machine
+from tests.replay.bare import Launch, link_read_ps, run_launches, run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
 
@@ -60,7 +60,7 @@ def test_a_lone_fault_takes_its_latency_and_the_page(latency):
     resident = run([[load(0)]], um__initial_location="device")["now_ps"]
     m = machine(um__fault_batch_latency=latency)
     numbers = engine_numbers(m, 1)
-    transfer = BYTES * 10**12 // numbers["link_bytes_per_s"] + numbers["link_read_ps"]
+    transfer = BYTES * 10**12 // numbers["link_bytes_per_s"] + link_read_ps(m)
     faulted = run([[load(0)]], um__fault_batch_latency=latency)["now_ps"]
     assert faulted == pytest.approx(resident + m.ps(m.um.fault_batch_latency) + transfer, abs=1)
 
@@ -123,7 +123,7 @@ def test_untouched_pages_are_not_transferred():
     assert pages(count)[1:] == (1, 2)
     saved = run(ops, um__capacity="64 KiB")["now_ps"] - count["now_ps"]
     numbers = engine_numbers(machine(), 1)
-    one = BYTES * 10**12 // numbers["link_bytes_per_s"] + numbers["link_read_ps"]
+    one = BYTES * 10**12 // numbers["link_bytes_per_s"] + link_read_ps(machine())
     assert saved == pytest.approx(2 * one, abs=4)
 
 

@@ -34,7 +34,7 @@ BY_HAND = {
     "dram_burst_ps": 2286,  # 2285.71, up
     "dram_before_ps": (280_000 - 180_000 - 14_000 - 14_000 - 2286) // 2,
     "dram_after_ps": 34_857,
-    "link_read_ps": 430_000 - 180_000 - 213,  # 32 B in 213.33 ps
+    "link_load_ps": 430_000 - 180_000,
 }
 
 

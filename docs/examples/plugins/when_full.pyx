@@ -1,4 +1,4 @@
-"""`drain_when_full`: a queue drains when it is full, and completely (Lee et al., TR-HPS-2010-002)."""
+"""`when_full`: a queue drains when it is full, and completely (`Drain_When_Full` of Lee et al., TR-HPS-2010-002)."""
 from libc.stdint cimport int64_t
 
 from buddysim.replay.dram.write_drain.base cimport WriteDrainBase

@@ -1,0 +1,24 @@
+"""The crossbar in the engine's units: whole picoseconds and counts."""
+
+from __future__ import annotations
+
+from buddysim.compress import SECTOR_BYTES
+from buddysim.machine import Machine
+from buddysim.replay.port_costs import port_cost, sector_ps
+
+
+def crossbar_numbers(m: Machine) -> dict[str, object]:
+    """The crossbar's numbers by the engine's names."""
+    l2 = m.ps(m.l2.load_to_use)
+    return {
+        "request_ps": l2 // 2,
+        "reply_ps": l2 - l2 // 2,
+        "sector_ps": max(sector_ps(m, m.crossbar.reply_bandwidth), sector_ps(m, m.l2.bandwidth)),
+        "reply_cost": port_cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
+        "request_cost": port_cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
+        "crossbar_input_queued": m.crossbar.input_queued,
+        "interleave_requesters": m.crossbar.interleave_requesters,
+        "queue_sector_ps": sector_ps(m, m.crossbar.request_bandwidth),
+        "reply_sector_ps": sector_ps(m, m.crossbar.reply_bandwidth),
+        "slice_sector_ps": sector_ps(m, m.l2.bandwidth),
+    }

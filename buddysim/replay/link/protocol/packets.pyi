@@ -1,0 +1,5 @@
+from buddysim.replay.link.protocol.base import LinkProtocolBase
+
+ORDER: int
+
+class LinkProtocol(LinkProtocolBase): ...
