@@ -107,12 +107,13 @@ Causes of errors:
 
 - *LoRA and QLoRA* (torchtune-flags-009, -010) are both simulated 0.36 GiB too high. Each row of that table is printed
   as a percentage of the one before, too. All of them together leave 8.492 to 8.499 GiB and 4.610 to 4.615 GiB. So both
-  lack the same 0.354 to 0.358 GiB, and what is quantised is right to 0.005 GiB. Excluded by simulation: adapters of
-  rank 8 (8.41 and 4.53 GiB), of rank 16 (8.48, 4.59), of attention alone (8.52, 4.63). A first step, before the
-  optimizer's state of 0.335 GiB exists, comes to 8.519 and 4.633 GiB, within 0.5 %; the other rows are not those of a
-  first step. The peak has all logits (1.957 GiB), the gradient of a chunk (0.245) and the norm's input in fp32 (0.094).
-  Without the last two it is 8.51 and 4.62 GiB. But the compiled loss may not write over its input, and the stash of
-  offloads holds the norm's. So the cause isn't found.
+  lack the same 0.354 to 0.358 GiB, and what is quantised is right to 0.005 GiB. The printed figures are too small for
+  the stated setup. Weights (5.984 GiB), adapters (0.168), their states in bf16 (0.335), the cache of rotary angles
+  (0.063) and the logits of 8,192 tokens (1.957) live together when a forward pass ends, in any recipe of that commit:
+  8.506 GiB, over 8.499, and 4.622 over 4.615. Simulated on top are the gradient of a chunk (0.245), the norm's input in
+  fp32 (0.094) and the workspace (0.008). So the row's setup was another. A first step, before states exist, comes to
+  8.519 and 4.633 GiB, adapters of attention alone to 8.52 and 4.63, of rank 16 to 8.48 and 4.59, of rank 8 to 8.41 and
+  4.53. None of them is within what the percentages leave.
 - *torchao's rows* are 0.97 to 1.31 GiB too low, as if samples took four times the memory. The reading has 2 samples, as
   the configuration. The same table prints 3,200 tokens/s. An update alone moves 94 GB, 60 ms on an A100, so 2 short
   samples can't reach that. With 8 samples of that length the rows come to +0.9, +1.6, +2.1 and +1.6 %. The reading was
