@@ -12,6 +12,7 @@ import pytest
 from buddysim.base.kinds import HOMES, registry
 from buddysim.replay.component import contract
 from buddysim.replay.component.contract import COMMON, Subject, breaches_of, contracts_of, subject_of
+from buddysim.replay.dram import contracts as dram_contracts
 from buddysim.synthetic import make_trace
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "plugins"
@@ -76,6 +77,50 @@ def test_what_an_error_says_is_a_breach(subject: Subject, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(contract, "COMMON", (contract.Contract("it runs", fail),))
     assert [breaches for _, breaches in breaches_of(subject)] == [["ValueError: no table"]]
+
+
+class WrongDram:
+    """Device memory that breaks one promise of its policies."""
+
+    wrong = ""
+
+    def __init__(self, numbers: object, policies: object) -> None:
+        pass
+
+    def read(self, bank: int, row: int, bursts: int, t: int) -> tuple[int, int, int]:
+        return t + 9, t + (8 if self.wrong == "dry run" else 9), t + (10 if self.wrong == "early read" else 9)
+
+    def write(self, bank: int, row: int, bursts: int, t: int) -> tuple[int, int, int]:
+        return t - (self.wrong == "early write"), 4 + (self.wrong == "overfull"), 4
+
+    def refresh_began(self, bank: int, t: int) -> tuple[int, int]:
+        return t + (self.wrong == "late") - (20 if self.wrong == "long ago" else 0), 10
+
+    def read_slot(self, bank: int, slot: int) -> int:
+        return slot - (self.wrong == "early slot")
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "said"),
+    [
+        ("DRAM model", "", None),
+        ("DRAM model", "early read", "on idle memory at"),
+        ("DRAM model", "dry run", "its dry run at"),
+        ("DRAM model", "early write", "is accepted at"),
+        ("write drain", "", None),
+        ("write drain", "overfull", "5 bursts are queued, the queue holds 4"),
+        ("write drain", "early slot", "gets slot 0, before 1"),
+        ("DRAM refresh", "", None),
+        ("DRAM refresh", "late", "its last refresh began at"),
+        ("DRAM refresh", "long ago", "its last refresh began at"),
+    ],
+)
+def test_contracts_of_device_memory(kind: str, wrong: str, said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WrongDram, "wrong", wrong)
+    monkeypatch.setattr(dram_contracts, "DramTrial", WrongDram)
+    tried = subject_of(kind, registry(kind).names()[0], ())
+    breaches = [breach for one in contracts_of(kind) if one not in COMMON for breach in one.breaches(tried)]
+    assert (breaches == []) if said is None else (len(breaches) == 1 and said in breaches[0])
 
 
 def test_a_kind_without_contracts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-from buddysim.machine.sections import DramTimingConfig
+from buddysim.machine.parts.dram import DramTimingConfig
 from buddysim.machine.units import Time
 from buddysim.replay.component.base import Component
 
