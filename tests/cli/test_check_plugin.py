@@ -88,7 +88,7 @@ class WrongDram:
         pass
 
     def read(self, bank: int, row: int, bursts: int, t: int) -> tuple[int, int, int]:
-        return t + 9, t + (8 if self.wrong == "dry run" else 9), t + (10 if self.wrong == "early read" else 9)
+        return t + (8 if self.wrong == "dry run" else 9), t + 9, t + (10 if self.wrong == "early read" else 9)
 
     def write(self, bank: int, row: int, bursts: int, t: int) -> tuple[int, int, int]:
         return t - (self.wrong == "early write"), 4 + (self.wrong == "overfull"), 4
@@ -109,7 +109,7 @@ class WrongDram:
         ("DRAM model", "early write", "is accepted at"),
         ("write drain", "", None),
         ("write drain", "overfull", "5 bursts are queued, the queue holds 4"),
-        ("write drain", "early slot", "gets slot 0, before 1"),
+        ("write drain", "early slot", "gets slot -1, before 0"),
         ("DRAM refresh", "", None),
         ("DRAM refresh", "late", "its last refresh began at"),
         ("DRAM refresh", "long ago", "its last refresh began at"),
