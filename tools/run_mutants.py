@@ -37,11 +37,8 @@ TEST_TIMEOUT_S = 300
 BUILD_TIMEOUT_S = 900
 TARGET = 0.95
 
-#: Files with the numbers of the engine.
-PARAMETERS = (
-    "buddysim/replay/parameters.py",
-    *(str(file.relative_to(ROOT)) for file in sorted(ROOT.glob("buddysim/replay/*/numbers.py"))),
-)
+#: Files with the numbers that a machine passes to the replay engine.
+NUMBER_FILES = ("parameters.py", "*/numbers.py", "*/*/numbers.py")
 NUMBER = re.compile(r'^ {8}"(?P<name>\w+)": (?P<value>.+),$', re.MULTILINE)
 UNITS = {"cycle_ps", "dram_burst_ps", "link_packet_bytes", "link_byte_cost", "refi"}  # units of other numbers
 
@@ -218,21 +215,26 @@ def handwritten() -> Iterator[Mutant]:
 
 def generated() -> Iterator[Mutant]:
     """Yield a mutant for each time, cost and limit of the engine: no latency, lowest cost, no limit."""
-    for file in PARAMETERS:
-        for match in NUMBER.finditer((ROOT / file).read_text(encoding="utf-8")):
-            name = match["name"]
-            is_time = name.endswith(("_ps", "_cost", "_header_bytes")) or "m.ps(" in match["value"]
-            if name not in UNITS and (is_time or name.endswith("mshrs")):
-                neutral = "4096" if name.endswith("mshrs") else "1" if name.endswith("cost") else "0"
-                yield Mutant(
-                    name=f"number-{name}",
-                    package="replay",
-                    mechanism=f"`{name}` of the machine has an effect",
-                    file=file,
-                    old=match[0],
-                    new=f'        "{name}": {neutral},',
-                    killed_by=("tests/replay/mechanisms", "tests/replay/test_microbenchmarks.py"),
-                )
+    replay = ROOT / "buddysim" / "replay"
+    for path in sorted(path for pattern in NUMBER_FILES for path in replay.glob(pattern)):
+        yield from _numbers_of(path)
+
+
+def _numbers_of(path: Path) -> Iterator[Mutant]:
+    for match in NUMBER.finditer(path.read_text(encoding="utf-8")):
+        name = match["name"]
+        is_time = name.endswith(("_ps", "_cost", "_header_bytes")) or ".ps(" in match["value"]
+        if name not in UNITS and (is_time or name.endswith("mshrs")):
+            neutral = "4096" if name.endswith("mshrs") else "1" if name.endswith("cost") else "0"
+            yield Mutant(
+                name=f"number-{name}",
+                package="replay",
+                mechanism=f"`{name}` of the machine has an effect",
+                file=path.relative_to(ROOT).as_posix(),
+                old=match[0],
+                new=f'        "{name}": {neutral},',
+                killed_by=("tests/replay/mechanisms", "tests/replay/test_microbenchmarks.py"),
+            )
 
 
 def every_mutant() -> list[Mutant]:

@@ -7,6 +7,7 @@ from buddysim.analyses.analysis_result import AnalysisResult, Value
 from buddysim.analyses.target_choice import target_source_text
 from buddysim.base.errors import BuddysimError
 from buddysim.replay import simulate
+from buddysim.replay.schemes.buddy.keys import MetadataCacheConfig
 from buddysim.trace import Trace
 
 ORDER = 30
@@ -18,14 +19,15 @@ COLUMNS = ("bytes_per_slice", "line_bytes", "total_bytes", "accesses", "hit_frac
 def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
     """A replay under Buddy Compression for each size and line of the cache."""
     machine = options.loaded_machine
-    slices, rows = machine.metadata_cache.slices, list[tuple[Value, ...]]()
+    cache = machine.section_of(MetadataCacheConfig)
+    slices, rows = cache.slices, list[tuple[Value, ...]]()
     for line in options.metadata_lines:
         for size in options.metadata_sizes:
-            if size < line * machine.metadata_cache.ways:
+            if size < line * cache.ways:
                 raise BuddysimError(
                     f"metadata cache: {size} B per slice: too small: "
-                    f"expected {line * machine.metadata_cache.ways} B or more: "
-                    f"{machine.metadata_cache.ways} ways of lines of {line} B"
+                    f"expected {line * cache.ways} B or more: "
+                    f"{cache.ways} ways of lines of {line} B"
                 )
             setting = {"metadata_cache.size": f"{size * slices} B", "metadata_cache.line": f"{line} B"}
             changed = machine.with_overrides(setting, "analyse")
@@ -44,7 +46,7 @@ def analyse(trace: Trace, options: AnalysisOptions) -> AnalysisResult:
             ]
             rows.append((size, line, size * slices, accesses, *fractions, counted["time_ps"]))
     notes = (
-        f"simulated on {machine.name}, {slices} slices, {machine.metadata_cache.ways} ways; MSHR merges "
+        f"simulated on {machine.name}, {slices} slices, {cache.ways} ways; MSHR merges "
         "are accesses to a pending line and do not count as hits",
         f"{target_source_text(options)}, threshold {options.threshold:g}",
     )

@@ -65,10 +65,9 @@ def summary(name: str, thing: Any) -> str:
 
 def details(name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
     """Tables of what a thing declares: headings and rows."""
-    section = getattr(thing, "SECTION", None)
-    if section is not None:
+    for section_name, section in getattr(thing, "SECTIONS", {}).items():
         keys: Rows = [
-            (f"{name.replace('-', '_')}.{key}", _text(value), section.model_fields[key].description or "")
+            (f"{section_name}.{key}", _text(value), section.model_fields[key].description or "")
             for key, value in section().model_dump().items()
         ]
         yield ["key of machine files", "default", "description"], keys

@@ -18,7 +18,6 @@ from buddysim.base.kinds import registry
 from buddysim.machine import presets
 from buddysim.machine.fields import is_counted
 from buddysim.machine.machine_file import MachineFile
-from buddysim.machine.parts.buddy import BuddyConfig, MetadataCacheConfig
 from buddysim.machine.parts.clock import ClockConfig
 from buddysim.machine.parts.compression import CompressionConfig
 from buddysim.machine.parts.crossbar import CrossbarConfig
@@ -30,7 +29,7 @@ from buddysim.machine.parts.l2 import L2Config
 from buddysim.machine.parts.link import LinkConfig
 from buddysim.machine.parts.sm import SmConfig
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
-from buddysim.machine.section import Section, canonical_figures, field_keys, parse_section, value_of
+from buddysim.machine.section import S, Section, canonical_figures, field_keys, parse_section, value_of
 from buddysim.machine.training_table import TrainingConfig
 from buddysim.machine.units import Bandwidth, Frequency, Time, format_size
 
@@ -68,11 +67,9 @@ class Machine(MachineFile):
     l1: L1Config
     crossbar: CrossbarConfig
     l2: L2Config
-    metadata_cache: MetadataCacheConfig = Field(default_factory=MetadataCacheConfig)
     dram: DramConfig
     link: LinkConfig
     compression: CompressionConfig = Field(default_factory=CompressionConfig)
-    buddy: BuddyConfig = Field(default_factory=BuddyConfig)
     training: TrainingConfig | None = Field(
         default=None, description="figures of the GPU and its host for simulated training; none: replays only"
     )
@@ -109,6 +106,12 @@ class Machine(MachineFile):
                 f"{', '.join(known)}, or a machine file ending in .toml{hint(name, known)}"
             )
         return cls._checked(presets.machine_content(name, cls.presets), name)
+
+    def section_of(self, section: type[S]) -> S:
+        """The section of a replay scheme, by its class."""
+        name = next(name for name, each in scheme_sections().items() if each is section)
+        own: S = getattr(self, name)
+        return own
 
     def policies(self) -> dict[str, Any]:
         """The class of each policy that a key names, by its kind (`buddysim.base.kinds`)."""
@@ -155,7 +158,7 @@ class Machine(MachineFile):
         sections = scheme_sections()
         for name in sections:
             if name in cls.model_fields:
-                raise BuddysimError(f"replay scheme {name}: SECTION: every machine file has a section [{name}] already")
+                raise BuddysimError(f"replay scheme: SECTIONS: every machine file has a section [{name}] already")
         machine = parse_section(cls, {name: value for name, value in content.items() if name not in sections}, problems)
         for name, section in sections.items():
             parsed = parse_section(section, content.get(name, {}), problems, name)

@@ -72,25 +72,10 @@ _L2 = {
     "l2.dirty_sectors_at_end": (_SECTORS, "Dirty sectors in the L2 after the last event of the trace."),
 }
 
-_METADATA = {
-    "metadata.accesses": ("lookups", "Metadata lookups, one for each fill or write-back of a compressed entry."),
-    "metadata.hits": ("lookups", "Metadata lookups that hit a valid line; MSHR merges do not count."),
-    "metadata.mshr_merges": ("lookups", "Metadata lookups that join a miss in flight and wait for its line."),
-    "metadata.misses": ("lookups", "Metadata lookups that fetch their line from device memory."),
-    "metadata.speculative_fills": ("fills", "Fills that fetch device sectors before the entry's size is known."),
-    "metadata.misspeculated_fills": ("fills", "Speculative fills that request at least one unneeded sector."),
-    "metadata.misspeculated_bytes": (
-        _BYTES,
-        "Unneeded data that speculative fills fetch, a part of `device.overfetch_bytes`.",
-    ),
-    "metadata.cancelled_bytes": (_BYTES, "Unneeded data of speculative fills that is cancelled before it is fetched."),
-}
-
 _CHANNEL_LIST = ": a list with a value for each pseudo-channel"
 _DEVICE = {
     "device.read_bytes": (_BYTES, "Data that the L2 reads from device memory; metadata do not count."),
     "device.write_bytes": (_BYTES, "Data that the L2 writes to device memory; metadata do not count."),
-    "device.metadata_bytes": (_BYTES, "Metadata lines read from and written to device memory."),
     "device.demand_bytes": (_BYTES, "Device data that fills fetch, at most as many sectors as the request misses."),
     "device.overfetch_bytes": (
         _BYTES,
@@ -129,14 +114,7 @@ _LINK = {
     "link.writeback_bytes": (_BYTES, "Payload of write-backs to buddy or host memory."),
 }
 
-_BUDDY = {
-    "buddy.accesses": ("accesses", "Fills and write-backs that access buddy memory."),
-    "buddy.fills": ("fills", "Fills that read buddy memory."),
-    "buddy.writebacks": ("write-backs", "Write-backs that read or write buddy memory."),
-    "buddy.access_fraction": (
-        _FRACTION,
-        "Buddy accesses divided by all fills and write-backs, 0 to 1; 0 if there are none.",
-    ),
+_FOOTPRINT = {
     "compression.ratio": (
         "ratio",
         "Peak of the bytes allocated divided by the peak of the device memory that they occupy, without metadata.",
@@ -184,9 +162,6 @@ _BUDDY = {
     "footprint.mean_buddy_bytes": (_BYTES, "Mean over simulated time of the buddy memory reserved."),
     "footprint.mean_metadata_bytes": (_BYTES, "Mean over simulated time of the metadata of compressed entries."),
     "footprint.mean_host_bytes": (_BYTES, "Mean over simulated time of the bytes allocated in host memory."),
-    "sizes.class_changes": ("write-backs", "Write-backs that change the size class of their entry."),
-    "sizes.class_increases": ("write-backs", "Write-backs that move their entry to a larger size class."),
-    "sizes.class_decreases": ("write-backs", "Write-backs that move their entry to a smaller size class."),
     "sizes.synthetic_fraction": (
         _FRACTION,
         "Fraction of device entries with synthetic sizes, as the trace has no data values for them.",
@@ -366,14 +341,10 @@ LAWS = (
     "`l2.read_sectors` = `l2.read_sector_hits` + `l2.sector_mshr_merges` + `l2.read_sector_misses`",
     "`l2.sectors_made_dirty` = `l2.writeback_sectors` + `l2.dirty_sectors_overwritten` + `l2.dirty_sectors_freed`"
     " + `l2.dirty_sectors_at_end`",
-    "`metadata.accesses` = `metadata.hits` + `metadata.mshr_merges` + `metadata.misses`",
     "`device.read_bytes` = `device.demand_bytes` + `device.overfetch_bytes` + `device.read_modify_write_bytes`",
     "`device.write_bytes` = `device.writeback_bytes`",
     "`device.read_bytes` + `device.write_bytes` + `device.metadata_bytes` = `device.bus_bytes`"
     " + `device.queued_write_bytes`",
-    "`buddy.accesses` = `buddy.fills` + `buddy.writebacks`",
-    "`buddy.access_fraction` = `buddy.accesses` / (`l2.fills` + `l2.writebacks`)",
-    "`sizes.class_changes` = `sizes.class_increases` + `sizes.class_decreases`",
     "`speed.memory_instructions_per_s` = `memory_instructions` / `speed.seconds`",
     "`speed.line_accesses_per_s` = `line_accesses` / `speed.seconds`",
 )
@@ -384,10 +355,9 @@ COUNTERS = define(
         "Time and instructions": _TIME,
         "L1": _L1,
         "L2": _L2,
-        "Metadata": _METADATA,
         "Device memory": _DEVICE,
         "Link": _LINK,
-        "Buddy Compression": _BUDDY,
+        "Footprint and sizes": _FOOTPRINT,
         "Latency": _LATENCY,
         "Queueing": _QUEUEING,
         "Utilization": _UTILIZATION,

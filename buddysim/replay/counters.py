@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from buddysim.compress import SECTOR_BYTES
 from buddysim.replay.engine.kinds import Queue, Traffic
 from buddysim.replay.port_costs import COST_PER_PS
-from buddysim.replay.schemes import counter_names
+from buddysim.replay.schemes import counter_zeros, own_queues, own_traffic
 
-#: Traffic that is counted per pseudo-channel; a scheme counts its own traffic.
+#: Traffic of every scheme.
 CHANNEL_KINDS = tuple(kind for kind in Traffic if kind != Traffic.SCHEME_TRAFFIC)
 
 _BUSY = "_busy_ps"
@@ -37,13 +37,14 @@ def counters_of(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
         **_cache_counters(raw),
         "l2.dirty_sectors_at_end": run.engine.dirty_sectors(),
         **_memory_counters(raw),
+        **_own_traffic(run, raw),
         **_compression_counters(run, raw),
-        **dict.fromkeys(counter_names(), 0),
+        **counter_zeros(),
         **raw["scheme"],
         "latency.l1_miss_mean_ps": raw["load_ps"] // raw["loads_missed"] if raw["loads_missed"] else 0,
         "latency.l1_miss_histogram": raw["load_histogram"],
         "latency.l2_miss_histogram": raw["memory_histogram"],
-        **{f"queueing.{q.name.lower()}_histogram": raw["waits"] and raw["waits"][q] for q in Queue},
+        **_waits(run, raw),
         "trace.skipped_copies": run.skipped_copies,
         "horizon.pushed": raw["pushed"],
     }
@@ -74,14 +75,6 @@ def _cache_counters(raw: dict[str, Any]) -> dict[str, Any]:
         "l2.sectors_made_dirty": raw["sectors_made_dirty"],
         "l2.dirty_sectors_overwritten": raw["dirty_sectors_overwritten"],
         "l2.dirty_sectors_freed": raw["dirty_sectors_freed"],
-        "metadata.accesses": raw["metadata_accesses"],
-        "metadata.hits": raw["metadata_hits"],
-        "metadata.mshr_merges": raw["metadata_mshr_merges"],
-        "metadata.misses": raw["metadata_misses"],
-        "metadata.speculative_fills": raw["speculative_fills"],
-        "metadata.misspeculated_fills": raw["misspeculated_fills"],
-        "metadata.misspeculated_bytes": SECTOR_BYTES * raw["misspeculated_sectors"],
-        "metadata.cancelled_bytes": SECTOR_BYTES * raw["cancelled_sectors"],
     }
 
 
@@ -91,7 +84,6 @@ def _memory_counters(raw: dict[str, Any]) -> dict[str, Any]:
     return {
         "device.read_bytes": SECTOR_BYTES * sum(device[:3]),
         "device.write_bytes": SECTOR_BYTES * device[Traffic.WRITEBACK],
-        "device.metadata_bytes": SECTOR_BYTES * (device[Traffic.METADATA_READ] + device[Traffic.METADATA_WRITE]),
         "device.demand_bytes": SECTOR_BYTES * device[Traffic.DEMAND],
         "device.overfetch_bytes": SECTOR_BYTES * device[Traffic.OVERFETCH],
         "device.read_modify_write_bytes": SECTOR_BYTES * device[Traffic.READ_MODIFY_WRITE],
@@ -111,14 +103,30 @@ def _memory_counters(raw: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_channels(raw: dict[str, Any], kind: Traffic) -> list[int]:
+def _of_channels(raw: dict[str, Any], kind: int) -> list[int]:
     return [SECTOR_BYTES * moved[kind] for moved in raw["dram_moved"]]
 
 
+def _own_traffic(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the traffic of schemes' own kinds by pseudo-channel, 0 under other schemes."""
+    own = {name: _of_channels(raw, Traffic.SCHEME_TRAFFIC + at) for at, name in enumerate(run.scheme.TRAFFIC)}
+    none = [0] * len(raw["dram_moved"])
+    return {f"device.channel_{name}_bytes": own.get(name, none) for name in own_traffic()}
+
+
+def _waits(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the waits at each queue, of the engine and of schemes; None if they are not counted."""
+    waits, every = raw["waits"], tuple(queue for queue in Queue if queue != Queue.SCHEME_QUEUE)
+    own = {name: waits and waits[Queue.SCHEME_QUEUE + at] for at, name in enumerate(run.scheme.QUEUES)}
+    none = waits and [0] * len(waits[Queue.SCHEME_QUEUE])
+    return {
+        **{f"queueing.{queue.name.lower()}_histogram": waits and waits[queue] for queue in every},
+        **{f"queueing.{name}_histogram": own.get(name, none) for name in own_queues()},
+    }
+
+
 def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the counters of buddy memory, of the footprint and of entry sizes."""
-    buddy = raw["buddy_fills"] + raw["buddy_writebacks"]
-    moves = raw["fills"] + raw["writebacks"]
+    """Return the counters of the footprint and of entry sizes."""
     footprint, over_time = run.footprint, (run.launches, raw["now_ps"])
     largest = footprint.largest()
     entries = sum(p.end_entry - p.first_entry for p in run.address_space.ranges)
@@ -126,19 +134,12 @@ def _compression_counters(run: ReplayRun, raw: dict[str, Any]) -> dict[str, Any]
     used = list(run.entry_classes.used.values()) if run.entry_classes else []
     used_entries, used_extrapolated = (sum(numbers) for numbers in zip(*used, strict=True)) if used else (0, 0)
     return {
-        "buddy.accesses": buddy,
-        "buddy.fills": raw["buddy_fills"],
-        "buddy.writebacks": raw["buddy_writebacks"],
-        "buddy.access_fraction": buddy / moves if moves else 0.0,
         "compression.ratio": footprint.ratio(),
         "compression.max_ratio": footprint.max_ratio(),
         "compression.mean_ratio": footprint.mean_ratio(*over_time),
         **{f"footprint.{kind}_bytes": size for kind, size in largest.items()},
         "footprint.used_device_bytes": run.scheme.device_bytes(largest["device"] + largest["metadata"]),
         **{f"footprint.mean_{kind}_bytes": size for kind, size in footprint.mean(*over_time).items()},
-        "sizes.class_changes": raw["class_increases"] + raw["class_decreases"],
-        "sizes.class_increases": raw["class_increases"],
-        "sizes.class_decreases": raw["class_decreases"],
         "sizes.synthetic_fraction": run.sizes.synthetic_fraction if run.entry_classes else 0.0,
         "sizes.extrapolated_fraction": extrapolated / entries if entries else 0.0,
         "sizes.extrapolated_mean_fraction": used_extrapolated / max(1, used_entries),
@@ -174,7 +175,7 @@ def utilization_of(numbers: dict[str, object], raw: dict[str, Any]) -> dict[str,
 
 def _busy_counters() -> list[str]:
     """Return the counters of schemes that are the busy time of a unit that serves one request at a time."""
-    return [name for name in counter_names() if name.endswith(_BUSY)]
+    return [name for name in counter_zeros() if name.endswith(_BUSY)]
 
 
 def _number(numbers: dict[str, object], name: str) -> int:

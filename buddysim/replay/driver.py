@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import ProfileOptions, SizeSource, Targets
+from buddysim.buddy import ALL_TARGETS, ProfileOptions, SizeSource, Targets
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.address_space import AddressSpace, AllocationRange
@@ -52,11 +52,10 @@ class ReplayRun:
         self.kernels = kernels
         self.address_space = AddressSpace(trace)
         self.targets = targets if self.scheme.uses_targets else None
-        self.footprint = footprint_of(
-            trace, self.kernels, self.targets, machine, self.scheme.allocations_in_host_memory
-        )
+        self.footprint = footprint_of(trace, self.kernels, self.targets, machine, type(self.scheme))
         if self.scheme.checks_capacity:
-            check_capacity(self.footprint, machine, trace, self.scheme.uses_targets)
+            check_capacity(self.footprint, machine, trace, type(self.scheme))
+        self.places = {target: self.scheme.place(machine, target) for target in ALL_TARGETS if self.targets}
         self.sizes = SizeSource(trace, options.compressor, options.seed, options.size_distribution)
         self.entry_classes: EntryClasses | None = None
         check_host_memory(trace, self.address_space, self.kernels)
@@ -86,10 +85,7 @@ class ReplayRun:
             return Placement.HOST, 4
         if self.targets is None:
             return Placement.DEVICE, 4
-        target = self.targets.of(allocation_range.allocation.index)
-        if target.device_sectors == 4 and self.machine.buddy.bypass_1x:
-            return Placement.DEVICE, 4
-        return Placement.COMPRESSED, target.device_sectors
+        return self.places[self.targets.of(allocation_range.allocation.index)]
 
     def run(self, progress: Callable[[int, int], None] | None) -> ReplayResult:
         """Play the trace's events in order and return the result."""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy import Targets
+from buddysim.buddy import ALL_TARGETS, Targets
 from buddysim.buddy.over_time import sums_over_time
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
+from buddysim.replay.engine.scheme import SchemeBase
 from buddysim.trace import Kernel, KernelLaunch, Trace
 
-METADATA_ENTRIES_PER_BYTE = 2
-
 #: Kinds of bytes. Of the program's device allocations: bytes allocated, bytes of device memory that they occupy under
-#: the targets, bytes of the carve-out, and bytes of their entries' metadata in device memory (4 bits each: Buddy
-#: Compression, section 3.2). And bytes allocated in host memory.
+#: the targets, bytes of the carve-out, and bytes of their entries' metadata in device memory. And bytes allocated in
+#: host memory.
 KINDS = ("allocated", "device", "buddy", "metadata", "host")
 _ALLOCATED, _DEVICE, _BUDDY, _METADATA, _HOST = range(len(KINDS))
 
@@ -78,7 +78,7 @@ class MemoryFootprint:
 
 
 def footprint_of(
-    trace: Trace, kernels: Sequence[Kernel], targets: Targets | None, machine: Machine, all_on_host: bool
+    trace: Trace, kernels: Sequence[Kernel], targets: Targets | None, machine: Machine, scheme: type[SchemeBase]
 ) -> MemoryFootprint:
     """Return the footprint of a run.
 
@@ -87,22 +87,28 @@ def footprint_of(
     trace : the trace
     kernels : the kernels that run
     targets : the allocations' target ratios; None if nothing is compressed for capacity
-    machine : says whether 1x allocations have metadata
-    all_on_host : whether every allocation is pinned in host memory
+    machine : the machine
+    scheme : says what an allocation occupies under its target, and whether all lie in host memory
     """
+    of_target = {target: _fractions(scheme.entry_bytes(machine, target)) for target in ALL_TARGETS if targets}
     amounts = np.zeros((len(trace.allocations), len(KINDS)), dtype=np.int64)
     for row, allocation in zip(amounts, trace.allocations, strict=True):
         entries = allocation.entries
-        if allocation.space == "host" or all_on_host:
+        if allocation.space == "host" or scheme.allocations_in_host_memory:
             row[_HOST] = entries * ENTRY_BYTES
             continue
-        target = targets.of(allocation.index) if targets else None
-        device_bytes = target.device_bytes_per_entry if target else ENTRY_BYTES
-        row[_ALLOCATED] = entries * ENTRY_BYTES
-        row[_DEVICE], row[_BUDDY] = entries * device_bytes, entries * (ENTRY_BYTES - device_bytes)
-        if target and not (device_bytes == ENTRY_BYTES and machine.buddy.bypass_1x):
-            row[_METADATA] = -(-entries // METADATA_ENTRIES_PER_BYTE)
+        row[_ALLOCATED] = row[_DEVICE] = entries * ENTRY_BYTES
+        if targets:
+            n, d = of_target[targets.of(allocation.index)]
+            row[_DEVICE:_HOST] = -(-entries * n // d)
     return MemoryFootprint(*sums_over_time(trace.allocations, amounts, *_span(trace, kernels)))
+
+
+def _fractions(entry_bytes: dict[str, Fraction]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return numerators and denominators of the bytes that an entry takes, of device memory to metadata."""
+    pairs = [entry_bytes[kind].as_integer_ratio() for kind in KINDS[_DEVICE:_HOST]]
+    numerators, denominators = np.array(pairs, dtype=np.int64).T
+    return numerators, denominators
 
 
 def _span(trace: Trace, kernels: Sequence[Kernel]) -> tuple[int, int]:
@@ -121,7 +127,7 @@ def _launches(trace: Trace) -> list[tuple[int, int]]:
     return [(position, event.kernel) for position, event in enumerate(trace.events) if isinstance(event, KernelLaunch)]
 
 
-def check_capacity(footprint: MemoryFootprint, machine: Machine, trace: Trace, compressed: bool) -> None:
+def check_capacity(footprint: MemoryFootprint, machine: Machine, trace: Trace, scheme: type[SchemeBase]) -> None:
     """Raise a BuddysimError, with amount and event, if device memory or the carve-out is ever too small.
 
     Parameters
@@ -129,13 +135,13 @@ def check_capacity(footprint: MemoryFootprint, machine: Machine, trace: Trace, c
     footprint : the footprint of the run
     machine : the machine with its capacities
     trace : the trace, for messages
-    compressed : whether there are targets; else entries take their full size
+    scheme : has targets or not, and the size of the carve-out
     """
     capacity = machine.dram.capacity
-    what = "the targets need" if compressed else "uncompressed allocations need"
+    what = "the targets need" if scheme.uses_targets else "uncompressed allocations need"
     for where, needed, available in (
         ("device memory", footprint.bytes[:, _DEVICE] + footprint.bytes[:, _METADATA], capacity),
-        ("carve-out", footprint.bytes[:, _BUDDY], machine.buddy.carve_out_ratio * capacity),
+        ("carve-out", footprint.bytes[:, _BUDDY], scheme.carve_out_bytes(machine)),
     ):
         at_peak = int(np.argmax(needed))
         peak = int(needed[at_peak])

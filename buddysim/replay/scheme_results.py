@@ -131,7 +131,7 @@ show_options(simulate_schemes, {n: o for n, o in field_options(ReplayRequest).it
 
 def _buddy_device_bytes(machine: Machine, simulation: Simulation) -> int:
     """Return the device memory that Buddy Compression uses under the targets: data and metadata, in bytes."""
-    footprint = simulation.footprint(machine).largest()
+    footprint = simulation.footprint(machine, REGISTRY.find(DEFAULT)).largest()
     return footprint["device"] + footprint["metadata"]
 
 

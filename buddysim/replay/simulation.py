@@ -17,6 +17,7 @@ from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.compute_gap_scale import MAX_DENOMINATOR, exact_compute_gap_scale
 from buddysim.replay.driver import ReplayRun
+from buddysim.replay.engine.scheme import SchemeBase
 from buddysim.replay.footprint import MemoryFootprint, footprint_of
 from buddysim.replay.kernel_selection import select_kernels
 from buddysim.replay.request import Path, ReplayRequest
@@ -139,18 +140,21 @@ class Simulation:
 
     def _synthetic(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
         """Return the range of ratios over seeds, if targets come from synthetic sizes."""
+        found = REGISTRY.find(scheme)
         profiles_synthetic_sizes = (
             self.targets is None and SizeSource(self.profiled, self.options.compressor).synthetic_allocations
         )
-        if not (profiles_synthetic_sizes and REGISTRY.find(scheme).uses_targets):
+        if not (profiles_synthetic_sizes and found.uses_targets):
             return {"min_ratio": None, "max_ratio": None, "seeds": None}
-        ratios = [self.footprint(machine, options).ratio() for options in self.options.over_seeds()]
+        ratios = [self.footprint(machine, found, options).ratio() for options in self.options.over_seeds()]
         return {"min_ratio": min(ratios), "max_ratio": max(ratios), "seeds": SYNTHETIC_SEEDS}
 
-    def footprint(self, machine: Machine, options: ProfileOptions | None = None) -> MemoryFootprint:
+    def footprint(
+        self, machine: Machine, scheme: type[SchemeBase], options: ProfileOptions | None = None
+    ) -> MemoryFootprint:
         """Return the footprint under the targets; `options` are those of the profile, None: the run's own."""
-        targets = self._targets(machine, options or self.options)
-        return footprint_of(self.trace, self.kernels, targets, machine, all_on_host=False)
+        targets = self._targets(machine, scheme, options or self.options)
+        return footprint_of(self.trace, self.kernels, targets, machine, scheme)
 
     def _run(
         self,
@@ -161,7 +165,8 @@ class Simulation:
         capacity_bytes: int | None,
     ) -> ReplayResult:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
-        targets = self._targets(machine, options) if REGISTRY.find(scheme).uses_targets else None
+        found = REGISTRY.find(scheme)
+        targets = self._targets(machine, found, options) if found.uses_targets else None
         compute_gap_scale = (self.compute_gap_scale * change.gaps).limit_denominator(MAX_DENOMINATOR)
         queueing = self.queueing and change == sensitivity.UNCHANGED
         try:
@@ -176,11 +181,11 @@ class Simulation:
                 "sensitivity latency,compute-gaps leaves it out)"
             ) from None
 
-    def _targets(self, machine: Machine, options: ProfileOptions) -> Targets:
+    def _targets(self, machine: Machine, scheme: type[SchemeBase], options: ProfileOptions) -> Targets:
         """Return the targets of a run: the caller's, or those of a profile, made once for each set of options."""
         if self.targets is not None:
             return self.targets
-        options = replace(options, eight_byte_class=machine.buddy.eight_byte_class)
+        options = scheme.profile_options(options, machine)
         if options not in self._profiles:
             if self._observed is None:  # options of a simulation differ only in what `observe` does not use
                 self._observed = observe(self.profiled, options)

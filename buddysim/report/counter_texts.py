@@ -49,7 +49,12 @@ def _of_engine(counters: dict[str, Counter], engine: str) -> Iterator[CounterTex
 
 
 def _of_schemes() -> Iterator[CounterText]:
+    seen = set[str]()
     for scheme_name, scheme in REGISTRY.items():
         for name, definition in scheme.COUNTERS.items():
+            if name in seen:
+                continue
+            seen.add(name)
             unit, _, text = definition.partition(": ")
-            yield CounterText(name, "replay", unit, text, f"the replay scheme {scheme_name}, {scheme.__module__}")
+            laws = tuple(law for law in scheme.LAWS if f"`{name}`" in law)
+            yield CounterText(name, "replay", unit, text, f"the replay scheme {scheme_name}, {scheme.__module__}", laws)

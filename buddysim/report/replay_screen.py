@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.replay.schemes import BASELINE, counter_names
+from buddysim.replay.schemes import BASELINE, counter_zeros
 from buddysim.replay.sensitivity import NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import format_bottleneck, format_next_resource
 from buddysim.report.caveats import assumption_parts
@@ -382,7 +382,7 @@ def _is_link_busy(results: Results) -> bool:
 
 def _link_rows(results: Results) -> Iterator[ScreenRow]:
     """The traffic of the link by cause, which schemes declare, and its totals."""
-    keys = [key for key in counter_names() if key.startswith("link.")]
+    keys = [key for key in counter_zeros() if key.startswith("link.")]
     unit = _unit(results, _LINK_TOTALS)
     causes = [key for key in next(iter(results.values())) if key.startswith("link.") and key not in _LINK_TOTALS]
     for key in [key for key in keys if key in causes] + [key for key in causes if key not in keys]:

@@ -12,7 +12,7 @@ import pytest
 import buddysim
 from buddysim.base.counter import law_holds
 from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
-from buddysim.replay.counter_definitions import LAWS as REPLAY_LAWS
+from buddysim.replay.counter_definitions import LAWS as ENGINE_LAWS
 from buddysim.replay.schemes import REGISTRY
 from buddysim.report.counter_texts import counter_texts
 from buddysim.synthetic import make_trace
@@ -20,6 +20,7 @@ from buddysim.training import schemes, simulate
 from buddysim.training.counter_definitions import COUNTERS as TRAINING_COUNTERS
 from buddysim.training.counter_definitions import LAWS as TRAINING_LAWS
 
+REPLAY_LAWS = tuple(dict.fromkeys((*ENGINE_LAWS, *(law for _, scheme in REGISTRY.items() for law in scheme.LAWS))))
 LISTS = ("per_kernel", "per_allocation", "per_layer")
 #: First words of a description that has no subject of its own.
 NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "what", "when", "by", "same", "also"}

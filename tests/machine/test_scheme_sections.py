@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import pytest
 from pydantic import Field
@@ -28,7 +28,7 @@ class Mine(Section):
 
 
 class Scheme(SchemeBase):
-    SECTION = Mine
+    SECTIONS: ClassVar = {"my_scheme": Mine}
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_plug_in_that_reuses_the_section_of_another_scheme_changes_no_checksum
     registered: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checksum = Machine.load("v100").checksum
-    monkeypatch.setattr(Scheme, "SECTION", scheme_sections()["um"])
+    monkeypatch.setattr(Scheme, "SECTIONS", {"my_scheme": scheme_sections()["um"]})
     registered("my_scheme")
     machine = Machine.load("v100")
     assert machine.my_scheme == machine.um
@@ -126,7 +126,29 @@ def test_its_errors_read_as_those_of_any_section(
         Machine.load(path)
 
 
-def test_a_section_cannot_take_the_name_of_one_that_machines_have(registered: Callable[[str], None]) -> None:
-    registered("link")
-    with pytest.raises(BuddysimError, match=r"replay scheme link: SECTION: every machine file has a section \[link\]"):
+def test_a_section_cannot_take_the_name_of_one_that_machines_have(
+    registered: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scheme, "SECTIONS", {"link": Mine})
+    registered("my_scheme")
+    with pytest.raises(BuddysimError, match=r"replay scheme: SECTIONS: every machine file has a section \[link\]"):
         Machine.load("v100")
+
+
+def test_a_section_cannot_take_the_name_of_another_scheme_s(
+    registered: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Scheme, "SECTIONS", {"buddy": Mine})
+    registered("my_scheme")
+    with pytest.raises(BuddysimError, match=r"my-scheme: SECTIONS: another scheme has a section \[buddy\]"):
+        Machine.load("v100")
+
+
+def test_a_plug_in_may_share_the_section_of_another_scheme(
+    registered: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checksum = Machine.load("v100").checksum
+    monkeypatch.setattr(Scheme, "SECTIONS", {"buddy": scheme_sections()["buddy"]})
+    registered("my_scheme")
+    assert Machine.load("v100").checksum == checksum
+    assert "buddy" not in plugin_sections()

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from buddysim.machine import Machine
+from buddysim.replay.compressed.numbers import compressed_numbers
 from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
+from buddysim.replay.schemes.buddy.keys import BuddyConfig
+from buddysim.replay.schemes.buddy.numbers import metadata_numbers
 from buddysim.trace import BLOCK_DTYPE, FLAG_TIMED, OP_DTYPE, WARP_DTYPE
 from buddysim.trace.writer import Records
 
@@ -50,6 +53,15 @@ def link_read_ps(machine: Machine) -> int:
     """Return an idle read's time on the link, without headers, its transfer and the way to the L2 (ps)."""
     sector = 32 * 10**12 // machine.bytes_per_s(machine.link.bandwidth)
     return machine.ps(machine.link.load_to_use) - machine.ps(machine.l2.load_to_use) - sector
+
+
+def all_numbers(machine: Machine) -> dict[str, Any]:
+    """Return a machine in the engine's units, with what compressing schemes take."""
+    return {
+        **engine_numbers(machine, Fraction(1)),
+        **compressed_numbers(machine, machine.section_of(BuddyConfig).eight_byte_class),
+        **metadata_numbers(machine),
+    }
 
 
 def run_warps(

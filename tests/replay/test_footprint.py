@@ -153,8 +153,8 @@ def test_many_allocations_in_a_row():
     others = [bt.Allocation(1 + i, "", 0, 128 * (1 + i % 1000), alloc_event=i, free_event=i + 1) for i in range(count)]
     trace = SimpleNamespace(allocations=[one, *others], events=[None] * count, kernels=[], path="t.bin")
     targets = Targets(trace.allocations, dict.fromkeys(range(0, count + 1, 2), TARGET["2x"]))
-    footprint = footprint_of(trace, [], targets, P100, False)
+    footprint = footprint_of(trace, [], targets, P100, REGISTRY.find("buddy"))
     assert len(footprint.positions) == count + 1
     assert footprint.largest()["allocated"] == 128 * 1001
     assert footprint.largest()["device"] == 64 + 128 * 999  # even sizes have 2x
-    check_capacity(footprint, P100, trace, True)
+    check_capacity(footprint, P100, trace, REGISTRY.find("buddy"))

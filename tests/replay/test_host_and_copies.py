@@ -34,12 +34,12 @@ def test_host_memory_is_read_and_written_over_the_link_in_every_scheme(scheme):
     regions = [(0, 256, Placement.HOST, 4), (256, ENTRIES, 1 if scheme == "buddy" else 0, 2)]
     state = [0x11] * ENTRIES
     count, after = run_warps(machine, [loads + stores + evicting], scheme, regions=regions, state=state)
-    assert count["link_read"] == [32 * (2 * 64 + 128)] + [0] * (len(Traffic) - 1)
+    assert count["link_read"] == [32 * (2 * 64 + 128)] + [0] * (len(count["link_read"]) - 1)
     assert count["link_write"][Traffic.WRITEBACK] == sum(count["link_write"]) == 32 * count["writeback_sectors"]
     assert count["writeback_sectors"] + count["dirty_left"] == 2 * 64
     assert count["writeback_sectors"] > 64
     assert sum(count["device"]) == 0
-    assert count["metadata_accesses"] == count["buddy_fills"] == 0
+    assert count["scheme"].get("metadata.accesses", 0) == count["scheme"].get("buddy.fills", 0) == 0
     assert {value for name, value in count["scheme"].items() if name != "um.resident_bytes"} <= {0}
     assert after == state
 

@@ -13,7 +13,7 @@ from buddysim.replay.engine.kinds import Traffic
 from tests.replay.bare import Op, run_warps
 
 ENTRIES = 1 << 14
-DATA = tuple(Traffic)[: Traffic.METADATA_READ]
+DATA = tuple(Traffic)[: Traffic.SCHEME_TRAFFIC]
 
 
 def small_machine(preset: str, **overrides: object) -> Machine:
@@ -69,8 +69,8 @@ def test_metadata_come_on_top(preset, speculative):
     keys = {"buddy__bypass_1x": False, "metadata_cache__speculative_fetch": speculative}
     ideal, buddy = (run(preset, scheme, warps, **keys) for scheme in ("ideal", "buddy"))
     assert [buddy["device"][kind] for kind in DATA] == [ideal["device"][kind] for kind in DATA]
-    assert buddy["device"][Traffic.METADATA_READ] > 0
-    assert buddy["misspeculated_fills"] == 0
+    assert buddy["scheme"]["metadata.misses"] > 0
+    assert buddy["scheme"]["metadata.misspeculated_fills"] == 0
 
 
 @pytest.mark.parametrize("scheme", ["bandwidth-compression", "buddy"])

@@ -18,11 +18,13 @@ ENTRIES = 1 << 16
 
 
 def engine_of(machine: Machine) -> ReplayEngine:
+    scheme = REGISTRY.find("buddy")()
+    scheme.configure(machine, ENTRIES, None)
     return ReplayEngine(
         engine_numbers(machine, Fraction(1)),
         np.array([[0, ENTRIES, 1, 2]], dtype=np.int64),
         np.zeros(ENTRIES, np.uint8),
-        REGISTRY.find("buddy")(),
+        scheme,
         policies_of(machine),
     )
 

@@ -34,7 +34,11 @@ def run(machine, warp, device_sectors=2, size=4, **options):
 
 
 def lookups(count):
-    return [count[f"metadata_{outcome}"] for outcome in ("hits", "mshr_merges", "misses")]
+    return [count["scheme"][f"metadata.{outcome}"] for outcome in ("hits", "mshr_merges", "misses")]
+
+
+def misspeculated_sectors(count):
+    return count["scheme"]["metadata.misspeculated_bytes"] // 32
 
 
 @pytest.mark.parametrize(
@@ -51,13 +55,13 @@ def test_a_lookup_whose_line_is_pending_speculates_or_waits(pending, last):
     machine = P100.with_overrides({"metadata_cache.on_pending_line": pending})
     count = run(machine, [loads(0, 1)])
     assert lookups(count) == [0, 1, 1]
-    assert count["speculative_fills"] == (2 if pending == "speculate" else 1)
+    assert count["scheme"]["metadata.speculative_fills"] == (2 if pending == "speculate" else 1)
     assert count["now_ps"] == CYCLE + last
 
 
 def test_without_overlap_nothing_is_fetched_before_the_size_is_known():
     count = run(P100.with_overrides({"metadata_cache.speculative_fetch": False}), [loads(0, 1)])
-    assert (lookups(count), count["speculative_fills"]) == ([0, 1, 1], 0)
+    assert (lookups(count), count["scheme"]["metadata.speculative_fills"]) == ([0, 1, 1], 0)
     assert count["now_ps"] == CYCLE + FETCH + DEVICE + BURST + CODEC
 
 
@@ -73,7 +77,7 @@ def test_a_hit_moves_what_is_needed_when_the_line_is_there():
     first, both = (run(machine, [loads(0), loads(1)][:n], size=3) for n in (1, 2))
     assert lookups(both) == [1, 0, 1]
     assert both["now_ps"] - first["now_ps"] == 20_000 + DEVICE + CODEC
-    assert (first["misspeculated_sectors"], both["misspeculated_sectors"]) == (1, 1)
+    assert (misspeculated_sectors(first), misspeculated_sectors(both)) == (1, 1)
 
 
 def test_a_speculative_fetch_begins_when_the_lookup_has_missed():
@@ -95,22 +99,27 @@ def test_a_speculative_fetch_begins_when_the_lookup_has_missed():
 def test_a_fill_does_not_wait_for_misspeculated_sectors(size, device_sectors, mask, wasted, last):
     machine = P100.with_overrides({"buddy.bypass_1x": False})
     count = run(machine, [loads(0, mask=mask)], device_sectors, size)
-    assert (count["speculative_fills"], count["misspeculated_fills"]) == (1, wasted > 0)
-    assert count["misspeculated_sectors"] == wasted
+    assert (count["scheme"]["metadata.speculative_fills"], count["scheme"]["metadata.misspeculated_fills"]) == (
+        1,
+        wasted > 0,
+    )
+    assert misspeculated_sectors(count) == wasted
     assert count["now_ps"] == CYCLE + last + CODEC
 
 
 def channel_of_entries():
     """Return the pseudo-channel of each of 4,096 entries, and that of its metadata."""
+    scheme = REGISTRY.find("buddy")()
+    scheme.configure(P100, 4096, None)
     engine = ReplayEngine(
         engine_numbers(P100, Fraction(1)),
         np.array([[0, 4096, 1, 4]]),
         np.zeros(4096, np.uint8),
-        REGISTRY.find("buddy")(),
+        scheme,
         policies_of(P100),
     )
     locations = [engine.locations([entry], False)[0] for entry in range(4096)]
-    return [(line["bank"] // P100.dram.banks, line["metadata_bank"] // P100.dram.banks) for line in locations]
+    return [(line["bank"] // P100.dram.banks, line["own"][0] // P100.dram.banks) for line in locations]
 
 
 @pytest.mark.parametrize("cancel", [False, True])
@@ -139,8 +148,8 @@ def test_what_has_not_begun_when_the_metadata_are_there_is_cancelled(cancel):
             wasted += not cancel or start - at < FETCH
             if cancel and start - at >= FETCH:
                 break
-        assert (count["misspeculated_fills"], count["misspeculated_sectors"]) == (1, wasted)
-        assert count["cancelled_sectors"] == 2 - wasted
+        assert (count["scheme"]["metadata.misspeculated_fills"], misspeculated_sectors(count)) == (1, wasted)
+        assert count["scheme"]["metadata.cancelled_bytes"] // 32 == 2 - wasted
         assert count["device"][1] == wasted
         outcomes.add(wasted)
     assert outcomes >= ({0, 2} if cancel else {2})
@@ -182,14 +191,14 @@ def test_write_backs_pass_the_same_port():
     stores = [(1, [(entry, 15, 15)]) for entry in range(200)]
     count = run(machine, [*stores, loads(3000)], size=0)
     assert count["writebacks"] > 100
-    assert count["now_ps"] > count["metadata_accesses"] * 5_000_000 - 5_000_000
+    assert count["now_ps"] > count["scheme"]["metadata.accesses"] * 5_000_000 - 5_000_000
 
 
 def test_perfect_metadata_pass_no_port():
     machine = P100.with_overrides({"metadata_cache.lookup_interval": "5 us", "metadata_cache.perfect": True})
     count = run(machine, [loads(*range(32))], size=0)
     assert count["now_ps"] == CYCLE + 31 * CYCLE + L2 + CODEC
-    assert count["metadata_accesses"] == 0
+    assert count["scheme"]["metadata.accesses"] == 0
 
 
 def test_the_metadata_of_a_changed_entry_are_written_when_their_line_leaves():
@@ -201,4 +210,4 @@ def test_the_metadata_of_a_changed_entry_are_written_when_their_line_leaves():
             machine, [stores], "buddy", regions=[(0, 4096, 1, 2)], state=[0x43 if grown else 0x33] * 4096
         )
         written = count["device"][5]
-        assert written == (count["metadata_misses"] - 2 if grown else 0)
+        assert written == (count["scheme"]["metadata.misses"] - 2 if grown else 0)

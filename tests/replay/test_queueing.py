@@ -19,7 +19,7 @@ BINDING = {
     Queue.SLICE_PORT: {"l2.bandwidth": "1 B/core_cycle"},
     Queue.L2_MSHR: {"l2.mshrs": 1},
     Queue.COMPRESSOR: {"compression.initiation_interval": "1 us"},
-    Queue.METADATA_PORT: {"metadata_cache.lookup_interval": "1 us"},
+    Queue.SCHEME_QUEUE: {"metadata_cache.lookup_interval": "1 us"},
     Queue.DRAM_READ: {"dram.pseudo_channel_bandwidth": "1 GB/s"},
     Queue.DRAM_WRITE: {"dram.pseudo_channel_bandwidth": "1 GB/s", "dram.model": "simple"},
     Queue.LINK_READ: {"link.bandwidth": "1 GB/s"},
@@ -41,13 +41,18 @@ def replayed(path, queueing=True, **overrides):
         return buddysim.simulate(trace, machine, "buddy", Targets.uniform(trace, "4x"), queueing=queueing).to_dict()
 
 
+def key_of(queue):
+    """The counter of a queue's waits; the scheme's own is the metadata cache's."""
+    return f"queueing.{'metadata_port' if queue == Queue.SCHEME_QUEUE else queue.name.lower()}_histogram"
+
+
 def is_waits(key):
     return key.startswith("queueing.")
 
 
 def test_counting_waits_changes_nothing_else(copy_trace):
     counted, plain = replayed(copy_trace), replayed(copy_trace, queueing=False)
-    assert {key for key in plain if is_waits(key)} == {f"queueing.{queue.name.lower()}_histogram" for queue in Queue}
+    assert {key for key in plain if is_waits(key)} == {key_of(queue) for queue in Queue}
     assert all(value is None for key, value in plain.items() if is_waits(key))
     assert all(len(value) == 40 for key, value in counted.items() if is_waits(key))
     same = [key for key in plain if not is_waits(key) and not key.startswith("speed.")]
@@ -56,7 +61,7 @@ def test_counting_waits_changes_nothing_else(copy_trace):
 
 @pytest.mark.parametrize("queue", Queue)
 def test_requests_wait_where_the_machine_makes_them(copy_trace, queue):
-    key = f"queueing.{queue.name.lower()}_histogram"
+    key = key_of(queue)
     idle, busy = replayed(copy_trace), replayed(copy_trace, **BINDING[queue])
     waited = [sum(result[key][16:]) for result in (idle, busy)]  # at least 66 ns
     assert waited[1] > waited[0]
@@ -64,13 +69,13 @@ def test_requests_wait_where_the_machine_makes_them(copy_trace, queue):
 
 def test_every_request_is_counted_once(copy_trace):
     result = replayed(copy_trace)
-    counts = {queue: sum(result[f"queueing.{queue.name.lower()}_histogram"]) for queue in Queue}
+    counts = {queue: sum(result[key_of(queue)]) for queue in Queue}
     assert counts[Queue.L1_PORT] == result["line_accesses"]
     assert counts[Queue.L1_MSHR] == counts[Queue.REPLY_PORT] == sum(result["latency.l1_miss_histogram"])
     assert counts[Queue.L1_STORE] == result["line_accesses"] - result["l1.line_accesses"]
     assert counts[Queue.REQUEST_PORT] == counts[Queue.SLICE_PORT] == result["l2.line_accesses"]
     assert counts[Queue.L2_MSHR] == result["l2.fills"]
-    assert counts[Queue.METADATA_PORT] == result["metadata.accesses"]
+    assert counts[Queue.SCHEME_QUEUE] == result["metadata.accesses"]
     assert counts[Queue.COMPRESSOR] >= result["l2.fills"] + result["l2.writebacks"]
     assert counts[Queue.DRAM_READ] >= result["l2.fills"]
     assert counts[Queue.LINK_READ] >= result["buddy.fills"] > 0

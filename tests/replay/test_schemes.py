@@ -8,7 +8,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine.section import Section
-from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY, counter_names
+from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY, counter_zeros
 from tests.replay.bare import run_warps, tiny_machine
 
 SCHEMES = dict(REGISTRY.items())
@@ -20,7 +20,7 @@ def test_a_scheme_describes_itself(name):
     assert scheme.SUMMARY
     assert "\n" not in scheme.SUMMARY
     assert all(subject and text for subject, text in scheme.assumptions.items())
-    assert scheme.SECTION is None or issubclass(scheme.SECTION, Section)
+    assert all(issubclass(section, Section) for section in scheme.SECTIONS.values())
     assert not (scheme.allocations_in_host_memory and scheme.uses_targets)
 
 
@@ -28,18 +28,18 @@ def test_a_scheme_describes_itself(name):
 def test_its_counters_are_those_that_it_declares(name):
     count, _ = run_warps(tiny_machine(), [[(0, [(0, 1, 0)])]], name)
     assert set(count["scheme"]) == set(SCHEMES[name].COUNTERS)
-    assert all(isinstance(value, int) for value in count["scheme"].values())
     for key, definition in SCHEMES[name].COUNTERS.items():
         assert re.fullmatch(r"[a-z0-9_]+\.[a-z0-9_]+", key)
         unit, _, text = definition.partition(": ")
         assert unit, key
+        assert isinstance(count["scheme"][key], float if unit == "fraction" else int)
         assert text, key
         assert key not in count, "a counter that every scheme has"
 
 
 def test_the_counters_of_all_schemes_are_known():
-    assert set(counter_names()) == {name for scheme in SCHEMES.values() for name in scheme.COUNTERS}
-    assert "um.page_faults" in counter_names()
+    assert set(counter_zeros()) == {name for scheme in SCHEMES.values() for name in scheme.COUNTERS}
+    assert "um.page_faults" in counter_zeros()
 
 
 def test_defaults_are_schemes():

@@ -29,10 +29,16 @@ counter that a scheme does not use is 0. Equations below a table hold in every r
 
 def replay_page() -> str:
     """Return docs/reference/replay-counters.md."""
+    schemes = dict[str, list[str]]()
+    definitions, laws = dict[str, str](), dict[str, None]()
+    for scheme_name, scheme in REGISTRY.items():
+        definitions |= scheme.COUNTERS
+        laws |= dict.fromkeys(scheme.LAWS)
+        for name in scheme.COUNTERS:
+            schemes.setdefault(name, []).append(scheme_name)
     rows = [
-        (f"`{name}`", scheme_name, *map(cell, _unit_and_text(definition)))
-        for scheme_name, scheme in REGISTRY.items()
-        for name, definition in scheme.COUNTERS.items()
+        (f"`{name}`", ", ".join(schemes[name]), *map(cell, _unit_and_text(definition)))
+        for name, definition in definitions.items()
     ]
     return (
         head("Replay counters")
@@ -40,6 +46,8 @@ def replay_page() -> str:
         + _sections(REPLAY_COUNTERS)
         + "\n## Single schemes\n"
         + table(("key", "scheme", "unit", "definition"), rows)
+        + "\n"
+        + "".join(f"{wrap_markdown('- ' + law)}\n" for law in laws)
     )
 
 

@@ -116,10 +116,14 @@ def breaches_of(subject: Subject) -> Iterator[tuple[Contract, list[str]]]:
             return
 
 
+def _scheme_laws() -> tuple[str, ...]:
+    return tuple(law for _, scheme in registry("replay scheme").items() for law in scheme.LAWS)
+
+
 def _broken_laws(subject: Subject) -> Iterator[str]:
     for trace in subject.traces:
         result = subject.result(trace)
-        for law in LAWS:
+        for law in (*LAWS, *_scheme_laws()):
             if "speed." not in law and not law_holds(law, result):
                 yield f"{trace.stem}: {law} does not hold"
 

@@ -1,4 +1,4 @@
-"""Address map of a line: L2 slice and set, row in device memory, set and row of its metadata.
+"""Address map of a line: L2 slice and set, row in device memory, and the scheme's own words.
 
 One line at a time; `address_map_simd.h` locates eight, with equal results.
 """
@@ -9,7 +9,7 @@ from buddysim.replay.engine.division cimport Divisor, divide, remainder
 from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.memory cimport MemorySystem, Slice
-from buddysim.replay.engine.address_map_simd cimport LineLocation
+from buddysim.replay.engine.address_map_simd cimport LineLocation, OwnWords
 
 # Where the L2 would hold an entry.
 cdef struct CacheLocation:
@@ -65,29 +65,17 @@ cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_
     locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, location)
 
 
-cdef inline void locate_metadata(const MemorySystem* m, uint32_t line, DeviceLocation* location) noexcept nogil:
-    """Location of a metadata line: after all entries, spread over the pseudo-channels as entries are."""
-    cdef uint32_t group = divide(m.stripe_entries, line)
-    locate_row(m, swizzle(m.stripe_entries, line, group), m.metadata_entry + line * m.metadata_sectors / 4, location)
-
-
-cdef inline uint32_t metadata_set(const MemorySystem* m, uint32_t line) noexcept nogil:
-    """Offset of a metadata line's set in the metadata cache."""
-    cdef uint32_t local = divide(m.metadata_slices, line)
-    return cache_set_offset(&m.metadata, swizzle(m.metadata_slices, line, local), local)
-
-
 cdef inline void locate_line(const MemorySystem* m, const SectorCache* l1, LineLocation* line) noexcept nogil:
     """Completes the location of a line; its entry and masks are set."""
     cdef CacheLocation cache_location
     cdef DeviceLocation location
+    cdef OwnWords own
     l2_location(m, line.entry, &cache_location)
     line.slice, line.l2_set = cache_location.slice, cache_location.set_offset
     line.l1_set = cache_set_offset(l1, 0, line.entry)
     locate_entry(m, &m.slices[cache_location.slice], line.entry, &location)
     line.bank, line.row = <uint16_t>(location.bank - m.dram.banks), <uint32_t>location.row
-    line.metadata_set = line.metadata_bank = line.metadata_row = 0
-    if m.rules.has_metadata:
-        line.metadata_set = metadata_set(m, line.entry >> m.metadata_shift)
-        locate_metadata(m, line.entry >> m.metadata_shift, &location)
-        line.metadata_bank, line.metadata_row = <uint16_t>(location.bank - m.dram.banks), <uint32_t>location.row
+    line.own_short = line.own[0] = line.own[1] = 0
+    if m.rules.locate_own != NULL:
+        m.rules.locate_own(m.rules.own_state, &line.entry, 1, &own)
+        line.own_short, line.own[0], line.own[1] = <uint16_t>own.shorts[0], own.first[0], own.second[0]

@@ -17,10 +17,13 @@ typedef struct {            /* address_map_simd.pxd describes the fields */
     uint32_t l2_set;
     uint32_t row;
     uint16_t bank;
-    uint16_t metadata_bank;
-    uint32_t metadata_set;
-    uint32_t metadata_row;
+    uint16_t own_short;
+    uint32_t own[2];
 } LineLocation;
+
+typedef struct {
+    uint32_t shorts[8], first[8], second[8];
+} OwnWords;
 
 /* Initializes a line's location from its word: size_class << 40 | entry << 8 | masks. */
 static inline void location_begin(LineLocation *location, uint64_t line)
@@ -40,18 +43,20 @@ typedef struct {            /* Granlund and Montgomery, "Division by invariant i
 /* Writes the slices of up to eight units of consecutive lines. */
 typedef void (*SlicesOp)(const void *state, const uint32_t *units, int n, uint32_t *slices);
 
+/* Writes words of a scheme's own of up to eight lines. */
+typedef void (*LocateOwnOp)(const void *state, const uint32_t *entries, int n, OwnWords *own);
+
 typedef struct {
     LaneDivisor slices, slices_per_channel, l1_sets, l2_sets;
     LaneDivisor pseudo_per_slice, row_stripes, banks_of_group, stripes;
-    LaneDivisor metadata_slices, metadata_sets;
-    uint32_t l1_set_bytes, l2_set_bytes, metadata_set_bytes;
+    uint32_t l1_set_bytes, l2_set_bytes;
     uint32_t banks;                         /* of a pseudo-channel */
     uint32_t bank_groups;
-    uint32_t metadata_shift, metadata_sectors, metadata_entry;
     uint32_t interleave_shift;              /* log2 of the consecutive lines in one slice */
-    int has_metadata;
     SlicesOp slices_of;                     /* NULL: lanes_swizzle */
     const void *slice_hash;                 /* its first argument */
+    LocateOwnOp locate_own;                 /* NULL: the scheme has no words of its own */
+    const void *own_state;                  /* its first argument */
 } LocationRules;
 
 static inline LaneDivisor lane_divisor(uint32_t by)
@@ -173,11 +178,22 @@ LANES __m256i lanes_slices(const LocationRules *rules, __m256i unit)
     return _mm256_loadu_si256((const __m256i *)slices);
 }
 
+/* Words of the scheme's own, by its hook */
+LANES void lanes_own(const LocationRules *rules, __m256i entry, OwnWords *own)
+{
+    uint32_t entries[8];
+    _mm256_storeu_si256((__m256i *)entries, entry);
+    rules->locate_own(rules->own_state, entries, 8, own);
+}
+
 /* Writes the locations of eight lines; `masks` are size_class << 8 | masks. */
 LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks, LineLocation *const *locations)
 {
     __m256i unit = lanes_interleave_unit(rules, entry), group = lanes_divide(unit, &rules->slices);
-    __m256i local = lanes_index_in_slice(rules, entry, group), set, pseudo, slice, line, bank, x[8];
+    __m256i local = lanes_index_in_slice(rules, entry, group), set, pseudo, slice, x[8];
+    OwnWords own;
+    if (rules->locate_own)                  /* first, while few vectors are live */
+        lanes_own(rules, entry, &own);
     if (__builtin_expect(rules->slices_of != 0, 0))
         slice = lanes_slices(rules, unit);
     else
@@ -195,18 +211,10 @@ LANES void lanes_locate(const LocationRules *rules, __m256i entry, __m256i masks
     pseudo = _mm256_add_epi32(pseudo, lanes_multiply(slice, rules->pseudo_per_slice.by));
     lanes_locate_row(rules, pseudo, entry, &x[5], &x[4]);
     x[6] = x[7] = _mm256_setzero_si256();
-    if (rules->has_metadata) {
-        line = _mm256_srl_epi32(entry, _mm_cvtsi32_si128((int)rules->metadata_shift));
-        local = lanes_divide(line, &rules->metadata_slices);
-        unit = lanes_swizzle(line, local, &rules->metadata_slices);
-        set = lanes_swizzle(local, lanes_divide(local, &rules->metadata_sets), &rules->metadata_sets);
-        set = _mm256_add_epi32(set, lanes_multiply(unit, rules->metadata_sets.by));
-        x[6] = lanes_multiply(set, rules->metadata_set_bytes);
-        pseudo = lanes_swizzle(line, lanes_divide(line, &rules->stripes), &rules->stripes);
-        entry = _mm256_srli_epi32(lanes_multiply(line, rules->metadata_sectors), 2);
-        entry = _mm256_add_epi32(entry, _mm256_set1_epi32((int)rules->metadata_entry));
-        lanes_locate_row(rules, pseudo, entry, &bank, &x[7]);
-        x[5] = _mm256_or_si256(x[5], _mm256_slli_epi32(bank, 16));
+    if (rules->locate_own) {
+        x[5] = _mm256_or_si256(x[5], _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)own.shorts), 16));
+        x[6] = _mm256_loadu_si256((const __m256i *)own.first);
+        x[7] = _mm256_loadu_si256((const __m256i *)own.second);
     }
     lanes_transpose(x);
 #pragma GCC unroll 8

@@ -11,10 +11,14 @@ cdef extern from "address_map_simd.h" nogil:
         uint32_t l2_set                     # offset of the set in SectorCache.set_data
         uint32_t row                        # row number
         uint16_t bank                       # number among the banks of all pseudo-channels
-        uint16_t metadata_bank              # likewise, of the metadata
-        uint32_t metadata_set               # offset of the set in SectorCache.set_data
-        uint32_t metadata_row               # row number
+        uint16_t own_short                  # these three: words of the scheme's own (`LocateOwnOp`)
+        uint32_t[2] own
+    ctypedef struct OwnWords:               # of up to eight lines
+        uint32_t[8] shorts                  # 16 bits each
+        uint32_t[8] first
+        uint32_t[8] second
     ctypedef void (*SlicesOp)(const void* state, const uint32_t* units, int n, uint32_t* slices) noexcept nogil   # n: up to 8
+    ctypedef void (*LocateOwnOp)(const void* state, const uint32_t* entries, int n, OwnWords* own) noexcept nogil # n: up to 8
     ctypedef struct LaneDivisor:
         uint32_t by
     ctypedef struct LocationRules:
@@ -26,20 +30,15 @@ cdef extern from "address_map_simd.h" nogil:
         LaneDivisor row_stripes
         LaneDivisor banks_of_group
         LaneDivisor stripes
-        LaneDivisor metadata_slices
-        LaneDivisor metadata_sets
         uint32_t l1_set_bytes
         uint32_t l2_set_bytes
-        uint32_t metadata_set_bytes
         uint32_t banks                      # of a pseudo-channel
         uint32_t bank_groups
-        uint32_t metadata_shift
-        uint32_t metadata_sectors
-        uint32_t metadata_entry
         uint32_t interleave_shift           # log2 of the consecutive lines in one slice
-        bint has_metadata
         SlicesOp slices_of                  # the slice hash's; NULL: `swizzle`
         const void* slice_hash              # its first argument
+        LocateOwnOp locate_own              # the scheme's, which sets `own_short` and `own` of lines; NULL: they are 0
+        const void* own_state               # its first argument
     LaneDivisor lane_divisor(uint32_t by) noexcept
     void location_begin(LineLocation* location, uint64_t line) noexcept      # from size_class << 40 | entry << 8 | masks
     void locate_lines_simd(const LocationRules* rules, const uint64_t* lines, int n, LineLocation* locations) noexcept

@@ -1,7 +1,7 @@
-"""A sectored, set-associative cache with true LRU: the tags and line states of an L1, an L2 slice or a metadata slice.
+"""A sectored, set-associative cache with true LRU: the tags and line states of an L1, an L2 slice or a slice of a scheme's own.
 
-One `SectorCache` contains `units` caches of equal shape (one per SM or per slice). A tag is an entry number (L1, L2) or the
-number of a metadata line. Each line has four sectors, each with a valid, a dirty and a partial bit. A partial sector is dirty,
+One `SectorCache` contains `units` caches of equal shape (one per SM or per slice). A tag is an entry number (L1, L2) or
+another number. Each line has four sectors, each with a valid, a dirty and a partial bit. A partial sector is dirty,
 but not all of its bytes are valid: a store wrote a part of an absent sector. It can be read only after it is merged with
 memory.
 

@@ -16,8 +16,7 @@ from buddysim.replay.engine.events cimport (
 )
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (
-    HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, METADATA_PORT, METADATA_READ, QUEUES, REPLY_PORT,
-    WRITEBACK,
+    HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, QUEUES, REPLY_PORT, SCHEME_QUEUE, WRITEBACK,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, l2_dirty_sectors, memory_init, count_waits_in
@@ -114,7 +113,7 @@ cdef class ReplayEngine:
         self.state.m.on_due = scheme.on_due
         self.state.m.due_ps = NEVER
         self.keep = memory_init(&self.state.arena, &self.state.m, &self.state.l1.cache, numbers, allocations, entry_classes,
-                                policies, scheme.uses_sizes, scheme.uses_targets)
+                                policies, scheme.uses_sizes)
         if queueing:
             waits = <int64_t*>arena_zeroed(&self.state.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         count_waits_in(&self.state.m, waits)
@@ -402,15 +401,13 @@ cdef class ReplayEngine:
         for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
             result[f"dram_{name}"] = [channel[name] for channel in channels]
         result["device"] = [sum(kind) for kind in zip(*result["dram_moved"], strict=True)]
-        result["metadata_misses"] = result["device"][<int>METADATA_READ] // m.metadata_sectors
-        result["metadata_accesses"] = m.count.metadata_hits + m.count.metadata_mshr_merges + result["metadata_misses"]
         result["waits"] = self.waits(result) if m.waits != NULL else None
         for bins in (result["load_histogram"], result["memory_histogram"], *(result["waits"] or ())):
             bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_mshr_merges + m.count.l2_read_misses
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
         result["allocations"] = [
-            (m.allocations[i].fills, m.allocations[i].writebacks, m.allocations[i].buddy) for i in range(m.n_allocations)
+            (m.allocations[i].fills, m.allocations[i].writebacks, m.allocations[i].overflow_accesses) for i in range(m.n_allocations)
         ]
         result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["allocations"], strict=True))
         result["scheme"] = self.scheme.counters(m)
@@ -451,9 +448,10 @@ cdef class ReplayEngine:
             (L1_MSHR, counts["loads_missed"]),
             (L1_STORE, counts["l2_lines"] - loads),
             (L2_MSHR, sum(counts["memory_histogram"])),
-            (METADATA_PORT, counts["metadata_accesses"]),
         ):
             waits[queue][0] += total - sum(waits[queue])
+        for queue in range(len(self.scheme.QUEUES)):
+            waits[SCHEME_QUEUE + queue][0] += self.scheme.requests(&self.state.m, queue) - sum(waits[SCHEME_QUEUE + queue])
         return waits
 
     def channels(self):
@@ -501,8 +499,7 @@ cdef class ReplayEngine:
             {
                 "entry": lines[i].entry, "masks": lines[i].masks, "slice": lines[i].slice, "l1_set": lines[i].l1_set,
                 "l2_set": lines[i].l2_set, "bank": lines[i].bank, "row": lines[i].row,
-                "metadata_set": lines[i].metadata_set, "metadata_bank": lines[i].metadata_bank,
-                "metadata_row": lines[i].metadata_row,
+                "own": (lines[i].own_short, lines[i].own[0], lines[i].own[1]),
             }
             for i in range(n)
         ]

@@ -12,9 +12,7 @@ cpdef enum Traffic:
     OVERFETCH = 1
     READ_MODIFY_WRITE = 2
     WRITEBACK = 3
-    METADATA_READ = 4
-    METADATA_WRITE = 5
-    SCHEME_TRAFFIC = 6  # a scheme's own reason, which its counters name
+    SCHEME_TRAFFIC = 4  # this and the next two: a scheme's own reasons, which its `TRAFFIC` or counters name
 
 # Where a request may have to wait.
 cpdef enum Queue:
@@ -26,11 +24,11 @@ cpdef enum Queue:
     SLICE_PORT = 5     # port of an L2 slice
     L2_MSHR = 6
     COMPRESSOR = 7     # compressor or decompressor of a slice
-    METADATA_PORT = 8  # port of a metadata slice
-    DRAM_READ = 9      # for bank, row and bus
-    DRAM_WRITE = 10    # for an entry of the channel's write queue
-    LINK_READ = 11
-    LINK_WRITE = 12
+    DRAM_READ = 8      # for bank, row and bus
+    DRAM_WRITE = 9     # for an entry of the channel's write queue
+    LINK_READ = 10
+    LINK_WRITE = 11
+    SCHEME_QUEUE = 12  # a scheme's own, which its `QUEUES` names
 
 cdef enum:
     QUEUES = 13

@@ -10,9 +10,7 @@ class Traffic(IntEnum):
     OVERFETCH = 1
     READ_MODIFY_WRITE = 2
     WRITEBACK = 3
-    METADATA_READ = 4
-    METADATA_WRITE = 5
-    SCHEME_TRAFFIC = 6
+    SCHEME_TRAFFIC = 4
 
 class Queue(IntEnum):
     L1_PORT = 0
@@ -23,8 +21,8 @@ class Queue(IntEnum):
     SLICE_PORT = 5
     L2_MSHR = 6
     COMPRESSOR = 7
-    METADATA_PORT = 8
-    DRAM_READ = 9
-    DRAM_WRITE = 10
-    LINK_READ = 11
-    LINK_WRITE = 12
+    DRAM_READ = 8
+    DRAM_WRITE = 9
+    LINK_READ = 10
+    LINK_WRITE = 11
+    SCHEME_QUEUE = 12

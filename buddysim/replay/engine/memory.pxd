@@ -1,4 +1,4 @@
-"""The memory system below the L1s: crossbar, L2 slices, metadata cache, device memory and link.
+"""The memory system below the L1s: crossbar, L2 slices, device memory and link.
 
 A request is simulated to its end when it issues. It reserves its use of ports and channels for the times at which it arrives
 there (`port`, `dram`).
@@ -50,16 +50,6 @@ cdef struct Counters:
     int64_t writeback_sectors          # dirty sectors that left the L2
     int64_t dirty_sectors_overwritten  # dirty sectors that a memcpy or memset overwrote in memory
     int64_t dirty_sectors_freed        # dirty sectors of freed allocations
-    int64_t metadata_hits
-    int64_t metadata_mshr_merges       # lookups whose line is in flight for an earlier miss
-    int64_t speculative_fills          # fills that fetched device sectors before the entry's size was known
-    int64_t misspeculated_fills        # speculative fills that requested a sector in excess
-    int64_t misspeculated_sectors      # sectors fetched in excess
-    int64_t cancelled_sectors          # sectors requested in excess, and cancelled before device memory read them
-    int64_t buddy_fills
-    int64_t buddy_writebacks
-    int64_t class_increases            # write-backs after which the metadata encode a larger size
-    int64_t class_decreases
     int64_t load_ps                    # sum over `load_histogram`: issue to arrival of loads that miss the L1
     int64_t[TRAFFIC_KINDS] link_read   # bytes by Traffic
     int64_t[TRAFFIC_KINDS] link_write  # bytes by Traffic
@@ -73,7 +63,7 @@ cdef struct AllocationState:
     int device_sectors            # of each entry, 0 to 4; 0: the 8 B of a 16x target
     int64_t fills
     int64_t writebacks
-    int64_t buddy                 # fills and write-backs that reached buddy memory
+    int64_t overflow_accesses     # fills and write-backs that also reached memory behind the link
     uint64_t first_line           # address in the trace / 128
     uint64_t first_writer_launch  # the high bits of `entry_classes` hold the classes after stores of the launches
     uint64_t last_writer_launch   # first_writer_launch to last_writer_launch (none if reversed)
@@ -107,26 +97,16 @@ cdef struct Slice:
     Port atomics                            # the slice's atomic unit
     int64_t[4] reserved_end
 
-# One slice of the metadata cache, except for its lines. Padded to full cache lines of the CPU.
-cdef struct MetadataSlice:
+# A port, padded to full cache lines of the CPU.
+cdef struct PaddedPort:
     Port port
     int64_t[2] reserved
 
-# Where the sectors of a compressed entry are stored.
-cdef struct SectorSplit:
-    int device
-    int buddy
-
-# Sectors that a fill of a compressed entry moves.
-cdef struct FillPlan:
-    uint8_t early_sectors          # from device memory, needed, requested as soon as the fill may begin
-    uint8_t misspeculated_sectors  # from device memory, fetched before the size is known and not needed
-    uint8_t late_sectors           # from device memory, requested once the size shows that they are needed
-    uint8_t demand                 # of early and late sectors: as many as the miss requested
-    uint8_t overfetch              # early and late sectors beyond `demand`
-    uint8_t buddy                  # from buddy memory
-    uint8_t filled_mask            # sectors that the L2 holds after the fill
-    uint8_t decompressed           # 1: the fill passes the decompressor
+# Sets and ports of a scheme's own cache, which the engine prefetches into the CPU's cache for a line.
+cdef struct OwnSets:
+    const char* data    # a line's set is at `own[0]`; NULL: the scheme has no such cache
+    Divisor unit_bytes  # of the sets that a port serves
+    PaddedPort* ports
 
 cdef struct MemorySystem
 
@@ -160,6 +140,7 @@ cdef struct MemorySystem:
     int64_t due_ps                      # a time of the scheme's; NEVER: none
     int warp                            # with `on_wake`: number of the warp whose instruction is simulated
     void* scheme_state                  # the scheme's own
+    OwnSets own_sets                    # likewise, to prefetch
     Horizon horizon                     # time of the current event, and reservations far ahead of it
     # Hints for prefetching into the CPU's cache: the next request arrives at about the same time.
     int64_t last_slice_ps               # arrival of the last request at a slice
@@ -197,28 +178,10 @@ cdef struct MemorySystem:
     unsigned int extra_fetch_mask       # sectors added to the current fill by `fetch_pairs`
     uint8_t* l2_classes                 # [ways of all slices]: size class of the entry after the last store to the line
     const SectorCache* l1               # L1s of all SMs
-    # Compression
-    int64_t compressor_ps               # latency of a compressor or decompressor
-    int64_t compressor_cost             # one entry through a compressor, in port units
-    int speculate_on_miss               # a fill whose metadata lookup misses fetches device sectors before the size is known
-    int speculate_on_pending            # so does a fill whose metadata line is in flight
-    int cancel_misspeculated            # device reads that have not begun are cancelled once the size shows they are not needed
-    int fetch_whole_raw_entry           # fills of entries stored raw fetch all four sectors
-    int eight_byte_class                # metadata distinguish entries of 8 B
-    int perfect_metadata                # sizes are known without a lookup
-    int64_t metadata_ps                 # latency of a lookup
-    int64_t metadata_cost               # one lookup through a metadata slice's port, in port units
-    MetadataSlice* metadata_ports       # [metadata slices]
-    Divisor metadata_unit               # bytes of the sets of a metadata slice
-    int metadata_shift                  # log2 of the entries that a metadata line covers
-    int metadata_sectors                # sectors of a metadata line
-    SectorCache metadata
-    uint32_t metadata_entry             # entry number at which the metadata's range of device memory begins
     # Device memory and link
     Dram dram
     Divisor stripe_entries              # entries of a stripe: one per pseudo-channel
     Divisor row_stripe_entries          # entries of a row stripe: one row in every bank group of every pseudo-channel
-    Divisor metadata_slices
     Divisor banks_of_group
     uint32_t bank_groups                # a power of two
     Link link
@@ -227,8 +190,6 @@ cdef struct MemorySystem:
     bint eight_at_a_time                # the CPU locates eight lines at a time (`address_map_simd`)
     # Allocations and their entries
     int64_t n_entries
-    SectorSplit[40] splits              # [device sectors of the target: 0 to 4][size class] (`compressed`)
-    FillPlan[1280] plans                # [size known][device sectors of the target][requested mask][size class] (`compressed`)
     bint sized                          # the scheme uses entry sizes
     uint8_t* entry_classes              # [n_entries]: size class | class after stores of some launches << 4
     int n_allocations
@@ -518,7 +479,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
-                        dict policies, bint sized, bint has_metadata)
+                        dict policies, bint sized)
 cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept
 cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t entries) noexcept nogil
 cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil

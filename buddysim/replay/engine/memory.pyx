@@ -3,7 +3,6 @@ from buddysim.replay.crossbar.input_queues cimport input_queues_init
 from buddysim.replay.crossbar.interleaved_requesters cimport interleaving_init
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
-from buddysim.replay.engine.compressed cimport tabulate_plans
 from buddysim.replay.engine.division cimport divisor
 from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_configure
 from buddysim.replay.engine.horizon cimport horizon_init
@@ -22,7 +21,7 @@ cdef extern from *:
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
-                        dict policies, bint sized, bint has_metadata):
+                        dict policies, bint sized):
     """Sets up an empty memory system; returns an object that must live as long as it.
 
     `n`, `allocations`, `entry_classes` and `policies` are the arguments of `ReplayEngine`; the memory system points into the third.
@@ -34,13 +33,12 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     m.entry_classes, m.sized = &classes[0], sized
     keep_alive = allocations_init(arena, m, allocations)
     crossbar_and_l2_init(arena, m, n)
-    compression_init(arena, m, n)
     horizon_init(&m.horizon, n["horizon_pages"])
     dram_configure(arena, &m.dram, &m.horizon, n, policies)
     link_init(arena, &m.link, n, policies)
     slice_hash.prepare(arena, m.n_slices.by, n["slices_per_channel"])
     m.rules.slices_of, m.rules.slice_hash = slice_hash.slices_of, slice_hash.state
-    addresses_init(m, l1, n, has_metadata and not m.perfect_metadata)
+    addresses_init(m, l1, n)
     return entry_classes, keep_alive
 
 
@@ -68,26 +66,7 @@ cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     return 0
 
 
-cdef int compression_init(Arena* arena, MemorySystem* m, dict n) except -1:
-    """Sets up the compressors and the metadata cache."""
-    m.compressor_ps, m.compressor_cost = n["compressor_ps"], n["compressor_cost"]
-    m.speculate_on_miss, m.speculate_on_pending = n["speculate_on_miss"], n["speculate_on_pending"]
-    m.cancel_misspeculated = n["cancel_misspeculated"]
-    m.fetch_whole_raw_entry, m.eight_byte_class = n["fetch_whole_raw_entry"], n["eight_byte_class"]
-    tabulate_plans(m)
-    m.perfect_metadata, m.metadata_ps = n["perfect_metadata"], n["metadata_ps"]
-    m.metadata_sectors = n["metadata_line_sectors"]
-    m.metadata_shift = 5 + m.metadata_sectors.bit_length()
-    m.metadata_entry = <uint32_t>m.n_entries
-    m.metadata_slices = divisor(n["metadata_slices"])
-    m.metadata_cost = n["metadata_cost"]
-    m.metadata_ports = <MetadataSlice*>arena_zeroed(arena, n["metadata_slices"], sizeof(MetadataSlice))
-    cache_init(arena, &m.metadata, n["metadata_slices"], n["metadata_sets"], n["metadata_ways"])
-    m.metadata_unit = divisor(m.metadata.sets.by * m.metadata.set_bytes)
-    return 0
-
-
-cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint has_metadata):
+cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n):
     """Sets up the address map, for one line (`address_map`) and for eight (`address_map_simd`)."""
     cdef LocationRules* rules = &m.rules
     m.stripe_entries, m.row_stripe_entries = divisor(n["dram_pseudo"]), divisor(n["row_stripe_entries"])
@@ -96,12 +75,9 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n, bint ha
     rules.l1_sets, rules.l2_sets = lane_divisor(l1.sets.by), lane_divisor(m.l2.sets.by)
     rules.pseudo_per_slice, rules.row_stripes = lane_divisor(m.pseudo_per_slice.by), lane_divisor(m.row_stripe_entries.by)
     rules.banks_of_group, rules.stripes = lane_divisor(m.banks_of_group.by), lane_divisor(m.stripe_entries.by)
-    rules.metadata_slices, rules.metadata_sets = lane_divisor(m.metadata_slices.by), lane_divisor(m.metadata.sets.by)
-    rules.l1_set_bytes, rules.l2_set_bytes, rules.metadata_set_bytes = l1.set_bytes, m.l2.set_bytes, m.metadata.set_bytes
+    rules.l1_set_bytes, rules.l2_set_bytes = l1.set_bytes, m.l2.set_bytes
     rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
     rules.interleave_shift = m.interleave_shift
-    rules.metadata_shift, rules.metadata_sectors = m.metadata_shift, m.metadata_sectors
-    rules.metadata_entry, rules.has_metadata = m.metadata_entry, has_metadata
     m.eight_at_a_time = has_eight_lane_lookup()
 
 

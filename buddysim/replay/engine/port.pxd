@@ -1,6 +1,6 @@
 """A port with a bandwidth: crossbar, L2 slice, compressor, link, and channels of device memory without banks.
 
-Requests reach a port out of order, as only some have waited for an MSHR or for metadata. So a port records its use in buckets
+Requests reach a port out of order, as only some have waited for an MSHR or for a size. So a port records its use in buckets
 of time, 65.5 ns each. A request uses what is free in the bucket in which it arrives, and then in the following ones. Thus a port
 never exceeds its bandwidth, an idle port delays no request, and a late request does not block an early one that is simulated
 after it, however far ahead it is. A port has the next 33 us in a ring, and what lies beyond in the run's `Horizon`.

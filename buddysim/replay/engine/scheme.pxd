@@ -1,4 +1,6 @@
 """Base class of replay schemes, each a module in `schemes/`: what an L2 miss and a write-back do."""
+from libc.stdint cimport int64_t
+
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.memory cimport (
     AccessHook, DueHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook,
@@ -14,4 +16,5 @@ cdef class SchemeBase:
     cdef WrittenHook on_written
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1
+    cdef int64_t requests(self, const MemorySystem* m, int queue)
     cdef dict counters(self, const MemorySystem* m)

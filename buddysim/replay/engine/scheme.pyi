@@ -1,7 +1,10 @@
+from fractions import Fraction
 from typing import ClassVar
 
+from buddysim.buddy import ProfileOptions, Target
 from buddysim.machine import Machine
 from buddysim.machine.section import Section
+from buddysim.replay.engine.kinds import Placement
 
 class SchemeBase:
     SUMMARY: ClassVar[str]
@@ -10,8 +13,18 @@ class SchemeBase:
     checks_capacity: ClassVar[bool]
     allocations_in_host_memory: ClassVar[bool]
     assumptions: ClassVar[dict[str, str]]
-    SECTION: ClassVar[type[Section] | None]
-    SECTION_NAME: ClassVar[str | None]
+    SECTIONS: ClassVar[dict[str, type[Section]]]
+    TRAFFIC: ClassVar[tuple[str, ...]]
+    QUEUES: ClassVar[tuple[str, ...]]
     COUNTERS: ClassVar[dict[str, str]]
+    LAWS: ClassVar[tuple[str, ...]]
     def configure(self, machine: Machine, allocated_entries: int, capacity_bytes: int | None) -> None: ...
+    @staticmethod
+    def place(machine: Machine, target: Target) -> tuple[Placement, int]: ...
+    @staticmethod
+    def entry_bytes(machine: Machine, target: Target) -> dict[str, Fraction]: ...
+    @staticmethod
+    def carve_out_bytes(machine: Machine) -> int: ...
+    @staticmethod
+    def profile_options(options: ProfileOptions, machine: Machine) -> ProfileOptions: ...
     def device_bytes(self, occupied_bytes: int) -> int: ...

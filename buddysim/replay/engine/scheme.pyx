@@ -9,10 +9,10 @@ cdef class SchemeBase:
     `configure` also sets `on_access`, `may_cache`, `on_wake`, `on_due` and `on_written` (`MemorySystem` describes them). Class
     attributes describe the scheme. Its module also has its state, parameters and counters:
 
-    - parameters: `SECTION`, the machine file's section of the scheme, which `configure` converts to picoseconds;
+    - parameters: `SECTIONS`, the machine file's sections of the scheme, which `configure` converts to picoseconds;
     - state: `prepare` allocates it in the run's arena and stores it in `m.scheme_state`, for `fill` and `writeback`;
     - counters: `COUNTERS`, whose values `counters` returns. Sectors that the scheme moves for its own reasons count as
-      `SCHEME_TRAFFIC`.
+      kinds of traffic from `SCHEME_TRAFFIC` on, waits for its own resources in queues from `SCHEME_QUEUE` on.
 
     An instance serves one run.
     """
@@ -29,12 +29,16 @@ cdef class SchemeBase:
     allocations_in_host_memory = False
     #: Assumptions of this scheme alone, for the result.
     assumptions: dict[str, str] = {}
-    #: Section of machine files (a class derived from `buddysim.machine.section.Section`); None: no section.
-    SECTION = None
-    #: Name of the section in machine files; None: the scheme's name, with ``_`` for ``-``.
-    SECTION_NAME: str | None = None
+    #: Sections of machine files by name (classes derived from `buddysim.machine.section.Section`).
+    SECTIONS: dict[str, type] = {}
+    #: Names of the scheme's own kinds of traffic in device memory, which results list by pseudo-channel: `SCHEME_TRAFFIC` and the next.
+    TRAFFIC: tuple[str, ...] = ()
+    #: Names of the scheme's own queues, whose waits results list: `SCHEME_QUEUE` and the next.
+    QUEUES: tuple[str, ...] = ()
     #: Counters of the scheme: unit, colon, definition.
     COUNTERS: dict[str, str] = {}
+    #: Equations between counters that hold in every result, with the counters' names in backticks.
+    LAWS: tuple[str, ...] = ()
 
     def configure(self, machine, allocated_entries, capacity_bytes):
         """Sets the scheme's parameters for a machine, before the engine is created.
@@ -50,6 +54,26 @@ cdef class SchemeBase:
         BuddysimError : the scheme cannot run on the machine
         """
 
+    @staticmethod
+    def place(machine, target):
+        """Returns the memory of an allocation with a target ratio (`Placement`), and the device sectors of each of its entries."""
+        raise NotImplementedError
+
+    @staticmethod
+    def entry_bytes(machine, target):
+        """Returns the bytes that an entry with a target ratio takes: of `device`, `buddy` and `metadata` (`footprint.KINDS`)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def carve_out_bytes(machine):
+        """Returns the size of buddy memory, in bytes."""
+        return 0
+
+    @staticmethod
+    def profile_options(options, machine):
+        """Returns the options of a profile that gives the targets on a machine."""
+        return options
+
     def device_bytes(self, occupied_bytes):
         """Returns the device memory that the scheme uses for the program's device allocations, in bytes.
 
@@ -58,6 +82,10 @@ cdef class SchemeBase:
         occupied_bytes : their size at its peak, under their targets and with metadata
         """
         return occupied_bytes
+
+    cdef int64_t requests(self, const MemorySystem* m, int queue):
+        """Requests so far of the scheme's own queue number `queue`, with those that did not wait."""
+        return 0
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Allocates the scheme's state (`arena_zeroed`) and sets `m.scheme_state`, after allocations and entry sizes are set up."""

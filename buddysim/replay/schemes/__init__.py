@@ -23,6 +23,20 @@ def _scheme_of(module: ModuleType) -> Mapping[str, type[SchemeBase]]:
 REGISTRY: Registry[type[SchemeBase]] = Registry("replay scheme", __name__, ("Scheme",), _scheme_of)
 
 
-def counter_names() -> tuple[str, ...]:
-    """Return the counters that schemes define; each result has all of them."""
-    return tuple(dict.fromkeys(name for _, scheme in REGISTRY.items() for name in scheme.COUNTERS))
+def counter_zeros() -> dict[str, float]:
+    """Return the counters that schemes define, with the value that they have in results of other schemes."""
+    return {
+        name: 0.0 if definition.startswith("fraction:") else 0
+        for _, scheme in REGISTRY.items()
+        for name, definition in scheme.COUNTERS.items()
+    }
+
+
+def own_traffic() -> tuple[str, ...]:
+    """Return the kinds of traffic of all schemes' own; each result has all of them."""
+    return tuple(dict.fromkeys(name for _, scheme in REGISTRY.items() for name in scheme.TRAFFIC))
+
+
+def own_queues() -> tuple[str, ...]:
+    """Return the queues of all schemes' own; each result has all of them."""
+    return tuple(dict.fromkeys(name for _, scheme in REGISTRY.items() for name in scheme.QUEUES))

@@ -5,8 +5,14 @@ requested sectors only, or all of them with `compression.fetch_whole_raw_entry`.
 """
 from libc.stdint cimport int64_t, uint32_t
 
+from buddysim.replay.compressed import entries
+from buddysim.replay.compressed.numbers import compressed_numbers
+
+from buddysim.replay.compressed.entries cimport (
+    CompressedEntries, compressed_fill, compressed_writeback, entries_counters, entries_init,
+)
+from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport Line
-from buddysim.replay.engine.compressed cimport compressed_fill, compressed_writeback
 from buddysim.replay.engine.kinds cimport HOST
 from buddysim.replay.engine.memory cimport FillOp, MemorySystem, AllocationState, Slice, allocation_of
 from buddysim.replay.engine.address_map_simd cimport LineLocation
@@ -22,7 +28,7 @@ cdef inline int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, 
     allocation.fills += 1
     if allocation.placement == HOST:
         return raw_fill(m, allocation, at, sectors, t)
-    return compressed_fill(m, allocation, slice, at, sectors, t, 4, True)
+    return compressed_fill(m, allocation, slice, at, sectors, t, 4, NULL)
 
 
 cdef int64_on_newer fill_newer_cpu(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
@@ -35,13 +41,25 @@ cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line,
     allocation.writebacks += 1
     if allocation.placement == HOST:
         return raw_writeback(m, allocation, slice, entry, line, t)
-    return compressed_writeback(m, allocation, slice, entry, line, new_class, t, 4, True)
+    return compressed_writeback(m, allocation, slice, entry, line, new_class, t, 4, NULL)
 
 
 cdef class Scheme(SchemeBase):
     SUMMARY = "compression between L2 and device memory, for bandwidth alone"
     uses_sizes = True
     checks_capacity = True
+    COUNTERS, LAWS = entries.COUNTERS, entries.LAWS
+    cdef dict numbers
 
     def __cinit__(self):
         self.fill, self.writeback = <FillOp>fill_newer_cpu if cpu_is_newer() else fill, writeback
+
+    def configure(self, machine, allocated_entries, capacity_bytes):
+        self.numbers = compressed_numbers(machine, machine.buddy.eight_byte_class)
+
+    cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
+        m.scheme_state = arena_zeroed(arena, 1, sizeof(CompressedEntries))
+        return entries_init(<CompressedEntries*>m.scheme_state, self.numbers)
+
+    cdef dict counters(self, const MemorySystem* m):
+        return entries_counters(<const CompressedEntries*>m.scheme_state)

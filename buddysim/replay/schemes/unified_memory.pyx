@@ -649,8 +649,7 @@ class UmConfig(Section):
 
 
 cdef class Scheme(SchemeBase):
-    SECTION = UmConfig
-    SECTION_NAME = "um"
+    SECTIONS = {"um": UmConfig}
     SUMMARY = "Unified Memory, pages migrating on fault into device memory that is too small"
     assumptions = {
         "um": "Unified Memory is a model (fault batches, tree prefetch, LRU eviction), not the hardware the paper measured; "

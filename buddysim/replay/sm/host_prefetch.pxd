@@ -63,8 +63,9 @@ cdef inline void prefetch_ports(const MemorySystem* m, const LineLocation* at) n
     prefetch(slice.mshrs.next)
     prefetch(&slice.port.used[bucket])
     prefetch(&slice.compressor.used[(m.last_compressor_ps >> BUCKET_BITS) & (PORT_BUCKETS - 1)])
-    prefetch(m.metadata.set_data + at.metadata_set)
-    prefetch(&m.metadata_ports[divide(m.metadata_unit, at.metadata_set)].port.used[bucket])
+    if m.own_sets.data != NULL:
+        prefetch(m.own_sets.data + at.own[0])
+        prefetch(&m.own_sets.ports[divide(m.own_sets.unit_bytes, at.own[0])].port.used[bucket])
 
 
 cdef inline void prefetch_ahead(HostPrefetcher* prefetcher, const Scheduler* scheduler, Warp* sm_warps, const L1s* l1,

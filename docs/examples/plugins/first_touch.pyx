@@ -54,7 +54,7 @@ class FirstTouch(Section):
 
 cdef class Scheme(SchemeBase):
     SUMMARY = "pages stay in the memory that had space at their first miss"
-    SECTION = FirstTouch
+    SECTIONS = {"first_touch": FirstTouch}
     COUNTERS = {"first_touch.device_pages": "pages: Device pages.", "first_touch.host_pages": "pages: Host pages."}
     cdef int64_t capacity
 

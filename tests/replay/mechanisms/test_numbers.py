@@ -7,6 +7,7 @@ import pytest
 
 from buddysim.machine import Machine
 from buddysim.replay.parameters import engine_numbers
+from tests.replay.bare import all_numbers
 
 P100 = Machine.load("p100-nvlink2")
 
@@ -40,7 +41,7 @@ BY_HAND = {
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_numbers_of_the_paper_s_machine(name):
-    assert engine_numbers(P100, Fraction(1))[name] == BY_HAND[name]
+    assert all_numbers(P100)[name] == BY_HAND[name]
 
 
 def test_an_odd_picosecond_belongs_to_the_reply():

@@ -1,4 +1,4 @@
-"""The sections of Buddy Compression: its metadata cache and its carve-out."""
+"""The sections of machine files that belong to Buddy Compression: its metadata cache and its carve-out."""
 
 from __future__ import annotations
 

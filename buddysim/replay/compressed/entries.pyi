@@ -1,0 +1,2 @@
+COUNTERS: dict[str, str]
+LAWS: tuple[str, ...]

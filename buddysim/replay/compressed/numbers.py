@@ -1,0 +1,22 @@
+"""Compression in the engine's units."""
+
+from __future__ import annotations
+
+from buddysim.machine import Machine
+from buddysim.replay.port_costs import COST_PER_PS
+
+
+def compressed_numbers(machine: Machine, eight_byte_class: bool) -> dict[str, int]:
+    """Return what `entries_init` takes.
+
+    Parameters
+    ----------
+    machine : the machine
+    eight_byte_class : whether entries of 1 to 8 B count as such, not as 32 B
+    """
+    return {
+        "compressor_ps": machine.ps(machine.compression.latency),
+        "compressor_cost": machine.ps(machine.compression.initiation_interval) * COST_PER_PS,
+        "fetch_whole_raw_entry": machine.compression.fetch_whole_raw_entry,
+        "eight_byte_class": eight_byte_class,
+    }

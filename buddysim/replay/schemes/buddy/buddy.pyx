@@ -1,0 +1,115 @@
+"""`buddy`: Buddy Compression, with device sectors in device memory and buddy sectors behind the link.
+
+The target ratio of an allocation gives the device sectors of its entries; an entry that overflows has buddy sectors, too. With
+`buddy.bypass_1x`, allocations of target 1x are stored uncompressed and need no metadata.
+"""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.compressed import entries
+from buddysim.replay.compressed.numbers import compressed_numbers
+from buddysim.replay.schemes.buddy import carve_out, metadata_cache
+from buddysim.replay.schemes.buddy.keys import BuddyConfig, MetadataCacheConfig
+from buddysim.replay.schemes.buddy.numbers import metadata_numbers
+
+from buddysim.replay.compressed.entries cimport (
+    CompressedCounters, compressed_fill, compressed_writeback, entries_counters, entries_init,
+)
+from buddysim.replay.engine.arena cimport Arena, arena_zeroed
+from buddysim.replay.engine.cache cimport Line
+from buddysim.replay.engine.kinds cimport COMPRESSED
+from buddysim.replay.engine.memory cimport FillOp, MemorySystem, AllocationState, Slice, allocation_of
+from buddysim.replay.engine.address_map_simd cimport LineLocation
+from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
+from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
+from buddysim.replay.schemes.buddy.metadata_cache cimport (
+    BuddyState, metadata_counters, metadata_init, metadata_lookup,
+)
+
+ORDER = 30
+
+
+cdef inline int64_t fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
+    cdef AllocationState* allocation = allocation_of(m, at.entry)
+    allocation.fills += 1
+    if allocation.placement == COMPRESSED:
+        return compressed_fill(m, allocation, slice, at, sectors, t, allocation.device_sectors, metadata_lookup)
+    return raw_fill(m, allocation, at, sectors, t)
+
+
+cdef int64_on_newer fill_newer_cpu(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,
+                                   int64_t t) noexcept nogil:
+    return fill(m, slice, at, sectors, t)
+
+
+cdef int64_t writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
+    cdef AllocationState* allocation = allocation_of(m, entry)
+    allocation.writebacks += 1
+    if allocation.placement == COMPRESSED:
+        return compressed_writeback(m, allocation, slice, entry, line, new_class, t, allocation.device_sectors, metadata_lookup)
+    return raw_writeback(m, allocation, slice, entry, line, t)
+
+
+cdef class Scheme(SchemeBase):
+    SUMMARY = "Buddy Compression: sectors beyond the target ratio lie in buddy memory behind the link"
+    uses_targets = True
+    uses_sizes = True
+    checks_capacity = True
+    SECTIONS = {"metadata_cache": MetadataCacheConfig, "buddy": BuddyConfig}
+    TRAFFIC = ("metadata_read", "metadata_write")
+    QUEUES = ("metadata_port",)
+    COUNTERS = {
+        **metadata_cache.COUNTERS,
+        "buddy.accesses": "accesses: Fills and write-backs that access buddy memory.",
+        "buddy.fills": "fills: Fills that read buddy memory.",
+        "buddy.writebacks": "write-backs: Write-backs that read or write buddy memory.",
+        "buddy.access_fraction": "fraction: Buddy accesses divided by all fills and write-backs, 0 to 1; 0 if there are none.",
+        **entries.COUNTERS,
+    }
+    LAWS = (
+        "`metadata.accesses` = `metadata.hits` + `metadata.mshr_merges` + `metadata.misses`",
+        "`buddy.accesses` = `buddy.fills` + `buddy.writebacks`",
+        "`buddy.access_fraction` = `buddy.accesses` / (`l2.fills` + `l2.writebacks`)",
+        *entries.LAWS,
+    )
+    cdef dict compressed
+    cdef dict metadata
+
+    def __cinit__(self):
+        self.fill, self.writeback = <FillOp>fill_newer_cpu if cpu_is_newer() else fill, writeback
+
+    place = staticmethod(carve_out.place)
+    entry_bytes = staticmethod(carve_out.entry_bytes)
+    carve_out_bytes = staticmethod(carve_out.carve_out_bytes)
+    profile_options = staticmethod(carve_out.profile_options)
+
+    def configure(self, machine, allocated_entries, capacity_bytes):
+        self.compressed = compressed_numbers(machine, machine.buddy.eight_byte_class)
+        self.metadata = metadata_numbers(machine)
+
+    cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
+        cdef BuddyState* state = <BuddyState*>arena_zeroed(arena, 1, sizeof(BuddyState))
+        m.scheme_state = state
+        entries_init(&state.entries, self.compressed)
+        state.entries.cancel_misspeculated = self.metadata["cancel_misspeculated"]
+        return metadata_init(arena, m, &state.metadata, self.metadata)
+
+    cdef int64_t requests(self, const MemorySystem* m, int queue):
+        cdef const BuddyState* state = <const BuddyState*>m.scheme_state
+        return state.metadata.count.hits + state.metadata.count.mshr_merges + state.metadata.count.misses
+
+    cdef dict counters(self, const MemorySystem* m):
+        cdef const BuddyState* state = <const BuddyState*>m.scheme_state
+        cdef const CompressedCounters* count = &state.entries.count
+        cdef int64_t accesses = count.buddy_fills + count.buddy_writebacks, moves = 0
+        cdef int i
+        for i in range(m.n_allocations):
+            moves += m.allocations[i].fills + m.allocations[i].writebacks
+        return {
+            **metadata_counters(m),
+            "buddy.accesses": accesses,
+            "buddy.fills": count.buddy_fills,
+            "buddy.writebacks": count.buddy_writebacks,
+            "buddy.access_fraction": <double>accesses / moves if moves else 0.0,
+            **entries_counters(&state.entries),
+        }

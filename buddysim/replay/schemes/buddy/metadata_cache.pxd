@@ -1,0 +1,143 @@
+"""Buddy's metadata cache: sizes of entries next to the L2 slices, and their lines in device memory.
+
+A line located for the metadata cache has its set in `own[0]`, and bank and row of its metadata in `own_short` and `own[1]`.
+"""
+from libc.stdint cimport int64_t, uint32_t
+
+from buddysim.replay.compressed.entries cimport CompressedEntries, SizeLookup
+from buddysim.replay.engine.address_map cimport locate_row, swizzle
+from buddysim.replay.engine.address_map_simd cimport LaneDivisor, LineLocation, LocationRules, OwnWords
+from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.engine.cache cimport (
+    DIRTY, CacheSet, SectorCache, cache_find, cache_replace, cache_set, cache_set_offset, cache_touch,
+)
+from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
+from buddysim.replay.engine.division cimport Divisor, divide
+from buddysim.replay.engine.dram cimport DeviceLocation, dram_location, dram_prefetch, max_i64
+from buddysim.replay.engine.kinds cimport SCHEME_QUEUE, SCHEME_TRAFFIC, Queue, Traffic
+from buddysim.replay.engine.memory cimport MemorySystem, PaddedPort, count_wait, device_read, device_write
+from buddysim.replay.engine.port cimport port_grant_time
+
+cdef extern from "metadata_lanes.h" nogil:
+    ctypedef struct MetadataLanes:
+        LaneDivisor slices
+        LaneDivisor sets
+        uint32_t set_bytes
+        uint32_t line_shift
+        uint32_t line_sectors
+        uint32_t first_entry
+    void locate_metadata_simd(const LocationRules* rules, const MetadataLanes* lanes, const uint32_t* entries,
+                              OwnWords* own) noexcept      # eight entries
+
+# This scheme's own kinds of traffic and queues, in the order of `TRAFFIC` and `QUEUES`.
+cdef enum:
+    METADATA_READ = SCHEME_TRAFFIC
+    METADATA_WRITE = SCHEME_TRAFFIC + 1
+    METADATA_PORT = SCHEME_QUEUE
+
+# Lookups count hits, accesses that join a miss in flight (MSHR merges), and the rest, which miss.
+cdef struct MetadataCounters:
+    int64_t hits
+    int64_t mshr_merges       # lookups whose line is in flight for an earlier miss
+    int64_t misses
+
+cdef struct MetadataCache:
+    bint perfect              # sizes are known without a lookup
+    bint speculate_on_miss    # a fill whose lookup misses fetches device sectors before the size is known
+    bint speculate_on_pending # so does a fill whose metadata line is in flight
+    int line_shift            # log2 of the entries that a line covers
+    int line_sectors
+    uint32_t first_entry      # entry number at which the metadata's range of device memory begins
+    int64_t latency_ps        # of a lookup
+    int64_t lookup_cost       # one lookup through a slice's port, in port units
+    Divisor slices
+    Divisor slice_bytes       # of the sets of a slice
+    PaddedPort* ports         # [slices]
+    SectorCache lines
+    MetadataCounters count
+    MetadataLanes lanes       # to locate eight lines at a time
+
+cdef struct BuddyState:
+    CompressedEntries entries
+    MetadataCache metadata
+
+
+cdef inline MetadataCache* metadata_of(const MemorySystem* m) noexcept nogil:
+    return &(<BuddyState*>m.scheme_state).metadata
+
+
+cdef inline void locate_metadata(const MemorySystem* m, const MetadataCache* cache, uint32_t line,
+                                 DeviceLocation* location) noexcept nogil:
+    """Location of a metadata line: after all entries, spread over the pseudo-channels as entries are."""
+    cdef uint32_t group = divide(m.stripe_entries, line)
+    locate_row(m, swizzle(m.stripe_entries, line, group), cache.first_entry + line * cache.line_sectors / 4, location)
+
+
+cdef inline uint32_t metadata_set(const MetadataCache* cache, uint32_t line) noexcept nogil:
+    """Offset of a metadata line's set in the metadata cache."""
+    cdef uint32_t local = divide(cache.slices, line)
+    return cache_set_offset(&cache.lines, swizzle(cache.slices, line, local), local)
+
+
+cdef inline int64_t fetch_line(MemorySystem* m, MetadataCache* cache, uint32_t line, const DeviceLocation* location,
+                               CacheSet* set, int64_t* way, int64_t t) noexcept nogil:
+    """Fetches a metadata line at `t` into a way, which it evicts; returns its arrival."""
+    cdef uint32_t evicted_line
+    cdef DeviceLocation victim
+    way[0] = cache_replace(&cache.lines, set, line, &evicted_line)
+    prefetch(set.ready_ps + way[0])
+    if set.lines[way[0]]:                   # dirty; metadata lines have no other state
+        locate_metadata(m, cache, evicted_line, &victim)
+        device_write(m, &victim, cache.line_sectors, <Traffic>METADATA_WRITE, max_i64(t, set.ready_ps[way[0]]))
+        set.lines[way[0]] = 0
+    if likely(cache.line_sectors == 1):     # without a loop over bursts
+        set.ready_ps[way[0]] = device_read(m, location, 1, <Traffic>METADATA_READ, t)
+    else:
+        set.ready_ps[way[0]] = device_read(m, location, cache.line_sectors, <Traffic>METADATA_READ, t)
+    return set.ready_ps[way[0]]
+
+
+cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
+                                       int64_t t) noexcept nogil:
+    """Looks up an entry's size at `t`; `write` changes it. `at` is NULL if the entry has not been located."""
+    cdef MetadataCache* cache = metadata_of(m)
+    cdef uint32_t line = entry >> cache.line_shift, set_offset
+    cdef int64_t way, known_ps, grant_ps
+    cdef DeviceLocation location
+    cdef CacheSet set
+    cdef bint speculative = False
+    if cache.perfect:
+        return SizeLookup(t, t, False)
+    set_offset = at.own[0] if at else metadata_set(cache, line)
+    set = cache_set(&cache.lines, set_offset)
+    grant_ps = port_grant_time(&cache.ports[divide(cache.slice_bytes, set_offset)].port, &m.horizon, t, cache.lookup_cost)
+    if unlikely(grant_ps > t):              # a branch, so that a CPU that predicts it need not wait for the port
+        count_wait(m, <Queue>METADATA_PORT, grant_ps - t)
+        t = grant_ps
+    t += cache.latency_ps
+    way = cache_find(&cache.lines, &set, line)
+    if way >= 0:
+        cache_touch(&cache.lines, &set, way)
+        known_ps = set.ready_ps[way]
+        if known_ps <= t:
+            cache.count.hits += 1
+            known_ps = t
+        else:
+            cache.count.mshr_merges += 1
+            speculative = cache.speculate_on_pending
+    else:
+        if at:
+            dram_location(&m.dram, at.own_short, at.own[1], &location)
+        else:
+            locate_metadata(m, cache, line, &location)
+        dram_prefetch(&location)
+        cache.count.misses += 1
+        known_ps = fetch_line(m, cache, line, &location, &set, &way, t)
+        speculative = cache.speculate_on_miss
+    if write:
+        set.lines[way] = 1 << DIRTY
+    return SizeLookup(known_ps, t if speculative else known_ps, speculative)
+
+
+cdef int metadata_init(Arena* arena, MemorySystem* m, MetadataCache* cache, dict n) except -1
+cdef dict metadata_counters(const MemorySystem* m)

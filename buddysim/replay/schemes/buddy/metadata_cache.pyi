@@ -1,0 +1,1 @@
+COUNTERS: dict[str, str]
