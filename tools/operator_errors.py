@@ -433,7 +433,7 @@ CAUSES = """## Rows that miss, and why
 - **ResNet-50 as a described network, H100, AMP** ([Layer times](layer-times.md)): 0.79, in one row. Of the same source,
   FP16 is 1.57 times as fast as TF32 on the A100 and 1.49 times on the H100, and the model has 2.0 for both. The H100 is
   1.80 (FP16) and 1.89 times (TF32) as fast as the A100, the model's 2.16 is the ratio of their bandwidths.
-- **A100 predicted from H100 and A40**: 1.33. Attention of version 1 is in all these steps, and the H100's ratio to
+- **A100 predicted from H100 and A40**: 1.29. Attention of version 1 is in all these steps, and the H100's ratio to
   version 2 is not the A100's.
 - **A40, A6000**: the rule of power is not applied. Vidur's short runs on an A40 reach the A100's part of the peak.
 - **RTX 4090 and 5060 Ti, llmq**: 1.16 to 1.20, and 1.40 to 1.45 with the L40S's throttling. Products are within 9 %

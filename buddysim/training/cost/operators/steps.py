@@ -197,11 +197,16 @@ def _collectives_ms(step: TimedStep, network: RecordedNetwork, machine: Training
     return (2 * gather + times.time_ps("reduce_scatter", stored, step.gpus)) / 1e9
 
 
+def has_small_heads(step: TimedStep, parts: StepParts) -> bool:
+    """Return whether a step has version 1 of attention with heads smaller than `LARGE_HEAD`."""
+    return step.attention == "flash1" and parts.head_size < LARGE_HEAD
+
+
 def step_ms(step: TimedStep, parts: StepParts, constants: IterationConstants) -> float:
     """Return the predicted milliseconds of a step: the longer of the GPU's and the host's line."""
     slower = constants.flash1[step.gpu] if step.attention == "flash1" else {"forward": 1.0, "backward": 1.0}
     attention = slower["forward"] * parts.attention_ms + slower["backward"] * parts.attention_backward_ms
-    if step.attention == "flash1" and parts.head_size < LARGE_HEAD:
+    if has_small_heads(step, parts):
         attention *= constants.flash1_small_heads
     gpu = parts.gpu_ms + attention + parts.update_ms + constants.communication * parts.collectives_ms
     return max(gpu, parts.host_ms)

@@ -8,6 +8,7 @@ import pytest
 
 from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.cost.model import CostModel
+from buddysim.training.cost.operators.fitting.iterations import fit_iterations
 from buddysim.training.cost.operators.rows import TimedStep
 from buddysim.training.cost.operators.steps import IterationConstants, StepParts, network_of_step, parts_of, step_ms
 
@@ -30,6 +31,19 @@ def test_a_step_is_the_longer_line() -> None:
     older = replace(STEP, attention="flash1")
     assert step_ms(older, parts, CONSTANTS) == 15.0
     assert step_ms(older, replace(parts, head_size=64), CONSTANTS) == 11.0
+
+
+def test_what_no_step_tells_is_not_fitted() -> None:
+    """Steps of large heads say nothing of small ones; with one of small heads, their factor of 0.5 is found."""
+    older = replace(STEP, attention="flash1", source="llmfoundry-a100-80", part="step")
+    sizes = [(1.0, 0.0, 1.0), (2.0, 5.0, 3.0), (4.0, 1.0, 0.0), (3.0, 2.0, 8.0)]
+    parts = [StepParts(5.0, one, other, 0.0, moved, 0.0, head_size=128) for one, other, moved in sizes]
+    steps = [replace(older, ms=step_ms(older, part, CONSTANTS)) for part in parts]
+    assert all(step.fitted for step in steps)
+    assert fit_iterations(steps, parts).flash1_small_heads == 1.0
+    small = replace(parts[1], head_size=64)
+    steps.append(replace(older, ms=step_ms(older, small, CONSTANTS)))
+    assert fit_iterations(steps, [*parts, small]).flash1_small_heads == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_forward_pass_that_is_timed_without_loss() -> None:

@@ -9,14 +9,24 @@ from numpy.typing import NDArray
 
 from buddysim.training.cost.operators.fitting.search import Bounds, fitted
 from buddysim.training.cost.operators.rows import TimedStep
-from buddysim.training.cost.operators.steps import IterationConstants, StepParts, step_ms
+from buddysim.training.cost.operators.steps import (
+    IterationConstants,
+    StepParts,
+    has_small_heads,
+    step_ms,
+)
 
 
 def fit_iterations(steps: Sequence[TimedStep], parts: Sequence[StepParts]) -> IterationConstants:
-    """Return the constants for which predictions are nearest to the steps that are for fitting."""
+    """Return the constants for which predictions are nearest to the steps that are for fitting.
+
+    Without steps of small heads their factor is 1: nothing else tells it.
+    """
     inside = [(step, part) for step, part in zip(steps, parts, strict=True) if step.fitted]
     gpus = sorted({step.gpu for step, _ in inside})
-    free = {"communication": Bounds(0.5, 0.0, 2.0), "small_heads": Bounds(1.0, 0.2, 2.0)}
+    free = {"communication": Bounds(0.5, 0.0, 2.0)}
+    if any(has_small_heads(step, part) for step, part in inside):
+        free["small_heads"] = Bounds(1.0, 0.2, 2.0)
     for name in gpus:
         free |= {f"{name} forward": Bounds(1.5, 0.5, 5.0), f"{name} backward": Bounds(1.5, 0.5, 5.0)}
 
@@ -24,7 +34,8 @@ def fit_iterations(steps: Sequence[TimedStep], parts: Sequence[StepParts]) -> It
         constants = _constants(tried, gpus)
         return np.array([step_ms(step, part, constants) for step, part in inside])
 
-    return _constants(fitted(predict, np.array([step.ms for step, _ in inside]), free), gpus)
+    fixed = {"small_heads": 1.0}
+    return _constants(fitted(predict, np.array([step.ms for step, _ in inside]), free, fixed), gpus)
 
 
 def _constants(named: Mapping[str, float], gpus: Sequence[str]) -> IterationConstants:
