@@ -27,7 +27,7 @@ class HandDevice:
     """Stands for a device: a microsecond for each thousand of FLOPs, bytes or queries."""
 
     name, about = "by-hand", "arithmetic"
-    files = ("products", "attention", "attention_backward", "memory", "launches")
+    files: tuple[str, ...] = ("products", "attention", "attention_backward", "memory", "launches")
     launchers: tuple[Launcher, ...] = ("forward", "backward", "optimizer")
 
     def number_format(self, name: str) -> str:

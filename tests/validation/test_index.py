@@ -104,6 +104,6 @@ def test_schemes_have_the_largest_errors_of_the_table() -> None:
         f"{len(by_quantity['slowdown'])} pairs; order of variants | of the time in addition, {errors['slowdown']:.0%} "
         f"at most; bytes saved {errors['bytes saved']:.0%} |"
     ).replace("%", " %")
-    row = line("llm.md#schemes", "slowdown")
-    assert text in row
-    assert f"| {statuses['pass']} of {statuses.total()} |" in row
+    in_index = line("llm.md#schemes", "slowdown")
+    assert text in in_index
+    assert f"| {statuses['pass']} of {statuses.total()} |" in in_index
