@@ -129,7 +129,7 @@ def test_a_kind_without_contracts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["xor_all.pyx", "half_lines.pyx", "first_touch.pyx"])
+@pytest.mark.parametrize("name", ["xor_all.pyx", "half_lines.pyx", "oldest.pyx", "first_touch.pyx"])
 def test_examples_keep_their_contracts(name: str, tmp_path: Path) -> None:
     code, out, err = check(EXAMPLES / name, tmp_path)
     assert (code, "broken" in out) == (0, False), out + err
@@ -139,6 +139,7 @@ def test_examples_keep_their_contracts(name: str, tmp_path: Path) -> None:
 BREACHES = {
     "beyond": ("xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = 1 << bits, units[i]", "below"),
     "neighbours": ("xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = n == 1, units[i]", "one slice"),
+    "busy": ("oldest.pyx", "    while not warp_can_issue(scheduler, warp, now):\n        warp += 1\n", "", "can issue"),
     "early": ("half_lines.pyx", "return l1_enter(l1, m, sm_l1, now)", "return now - 5", "before its instruction"),
 }
 

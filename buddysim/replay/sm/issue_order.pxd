@@ -3,6 +3,7 @@
 A policy (`scheduler/`) may replace the choice of `scheduler_pick`.
 """
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
 
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.dram cimport max_i64
@@ -25,6 +26,16 @@ cdef struct Scheduler:
     int64_t[64] ready            # [n]: key of each warp's next event (`events`)
 
 ctypedef int (*PickOp)(const Scheduler* scheduler, int64_t now) noexcept nogil      # index of a warp that can issue at `now`
+
+
+cdef inline void scheduler_init(Scheduler* scheduler) noexcept nogil:
+    """Sets up a scheduler without warps."""
+    cdef int slot
+    memset(scheduler, 0, sizeof(Scheduler))
+    scheduler.last_issuer = NO_ISSUER
+    scheduler.first = KEY_NEVER
+    for slot in range(MAX_WARPS):
+        scheduler.ready[slot] = KEY_NEVER
 
 
 cdef inline void scheduler_suspend(Scheduler* scheduler, int warp) noexcept nogil:

@@ -7,12 +7,12 @@ from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
 from buddysim.replay.engine.dram cimport max_i64
 from buddysim.replay.engine.horizon cimport horizon_free
-from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, events_init, events_insert, events_set
+from buddysim.replay.engine.events cimport NEVER, events_init, events_insert, events_set
 from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
 from buddysim.replay.l1.l1 cimport l1s_init
 from buddysim.replay.sm.instruction_cache cimport icache_init, icache_start_warp, kernel_code_free
 from buddysim.replay.sm.issue_order cimport (
-    NO_ISSUER, scheduler_add, scheduler_remove, scheduler_resume, scheduler_set, scheduler_time,
+    scheduler_add, scheduler_init, scheduler_remove, scheduler_resume, scheduler_set, scheduler_time,
 )
 from buddysim.replay.sm.scheduler.base cimport WarpSchedulerBase
 from buddysim.replay.sm.warp cimport MAX_OTHER_PENDING, MAX_WARPS, warp_issued, warp_next
@@ -39,17 +39,14 @@ cdef int run_state_init(RunState* g, dict n, dict policies) except -1:
 
 cdef int schedulers_init(RunState* g, WarpSchedulerBase policy) except -1:
     """Creates schedulers without warps, and unused warps."""
-    cdef int i, slot, n = g.n_sms * g.n_schedulers
+    cdef int i, n = g.n_sms * g.n_schedulers
     g.pick = policy.pick
     g.schedulers = <Scheduler*>arena_zeroed(&g.arena, n, sizeof(Scheduler))
     g.warps = <Warp*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS, sizeof(Warp))
     g.pending_loads = <PendingLoad*>arena_zeroed(&g.arena, <size_t>g.n_sms * MAX_WARPS * MAX_OTHER_PENDING, sizeof(PendingLoad))
     events_init(&g.arena, &g.events, n)
     for i in range(n):
-        g.schedulers[i].last_issuer = NO_ISSUER
-        g.schedulers[i].first = KEY_NEVER
-        for slot in range(MAX_WARPS):
-            g.schedulers[i].ready[slot] = KEY_NEVER
+        scheduler_init(&g.schedulers[i])
     for i in range(g.n_sms * MAX_WARPS):
         g.warps[i].number = i
     return 0
