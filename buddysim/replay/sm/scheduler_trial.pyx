@@ -12,7 +12,8 @@ def picks(WarpSchedulerBase policy, cases):
     Parameters
     ----------
     policy : an instance of the policy
-    cases : of each the times at which its warps can issue (ps), the oldest first; the index of the last issuer, or None; and now (ps)
+    cases : of each the times at which its warps can issue (ps), the oldest first; the index of the last issuer, or None; the
+        time of the issue (ps)
 
     Returns
     -------
