@@ -108,12 +108,12 @@ Causes of errors:
 - *LoRA and QLoRA* (torchtune-flags-009, -010) are both simulated 0.36 GiB too high. Each row of that table is printed
   as a percentage of the one before, too. All of them together leave 8.492 to 8.499 GiB and 4.610 to 4.615 GiB. So both
   lack the same 0.354 to 0.358 GiB, and what is quantised is right to 0.005 GiB. The printed figures are too small for
-  the stated setup. Weights (5.984 GiB), adapters (0.168), their states in bf16 (0.335), the cache of rotary angles
-  (0.063) and the logits of 8,192 tokens (1.957) live together when a forward pass ends, in any recipe of that commit:
-  8.506 GiB, over 8.499, and 4.622 over 4.615. Simulated on top are the gradient of a chunk (0.245), the norm's input in
-  fp32 (0.094) and the workspace (0.008). So the row's setup was another. A first step, before states exist, comes to
-  8.519 and 4.633 GiB, adapters of attention alone to 8.52 and 4.63, of rank 16 to 8.48 and 4.59, of rank 8 to 8.41 and
-  4.53. None of them is within what the percentages leave.
+  the stated setup. When a forward pass of that commit ends, these live together: weights (5.984 GiB), adapters (0.168),
+  their states in bf16 (0.335), rotary angles (0.063), logits (1.957). They are 8.506 GiB, over 8.499; for QLoRA 4.622,
+  over 4.615. The peak has a chunk's gradient besides (0.245), the norm's input in fp32 (0.094) and the workspace
+  (0.008). So the rows' setup was another. Of those simulated, none fits either. A first step has no states: 8.519 and
+  4.633 GiB. Adapters of attention alone give 8.52 and 4.63. Those of rank 16 give 8.48 and 4.59, of rank 8 8.41 and
+  4.53.
 - *torchao's rows* are 0.97 to 1.31 GiB too low, as if samples took four times the memory. The reading has 2 samples, as
   the configuration. The same table prints 3,200 tokens/s. An update alone moves 94 GB, 60 ms on an A100, so 2 short
   samples can't reach that. With 8 samples of that length the rows come to +0.9, +1.6, +2.1 and +1.6 %. The reading was

@@ -76,9 +76,9 @@ a tolerance of 10 %.
 _CAUSES = """
 Causes of errors:
 
-- *torchao-offload-003, -004*: torchao's `step` runs in the thread that launches the backward pass, so that updates
-  begin once the rest of its launches fits into the stream, of which a block takes 64 entries. The step without offload
-  is simulated 1.17 s and measured 1.27 s on this card, so the rest hides too little. With kernels scaled to the
+- *torchao-offload-003, -004*: torchao's `step` runs in the thread that launches the backward pass. So updates begin
+  once the rest of its launches fits into the stream; a block takes 64 entries. The step without offload is simulated
+  1.17 s and measured 1.27 s on this card, so the rest hides too little. With kernels scaled to the
   measured step both rows are 1.189x: -4 and -8 %. With the throttling of the L40S it is 1.41 s, and row -004 1.141x
   ([products on GPUs without timings](operators.md#products-on-gpus-without-timings)). Of the compiled row, which hides
   nothing, updates take 0.60 s; measured 0.57.
