@@ -8,9 +8,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.compressed.compressor cimport Compressor, compressor_done
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
-from buddysim.replay.engine.dram cimport (
-    DeviceLocation, dram_idle_ps, dram_location, dram_prefetch, dram_read_dry_run, max_i64,
-)
+from buddysim.replay.dram.dram cimport DeviceLocation, dram_idle_ps, dram_location, dram_prefetch, dram_read_dry_run
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.kinds cimport (
     DEMAND, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITEBACK, sectors_needed,
@@ -147,7 +146,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     if look_up != NULL:
         size = look_up(m, at.entry, at, False, t)
         entries.count.speculative_fills += size.speculative
-    sectors[0] |= m.extra_fetch_mask        # if the entry turns out to be stored raw
+    sectors[0] |= m.l2.extra_fetch_mask        # if the entry turns out to be stored raw
     plan = plan_at(entries, not size.speculative, device_sectors, sectors[0], m.entry_classes[at.entry] & 7)
     done = device_fetch(m, &location, plan.early_sectors, size.fetch_begin_ps) if plan.early_sectors else size.fetch_begin_ps
     if unlikely(plan.misspeculated_sectors):

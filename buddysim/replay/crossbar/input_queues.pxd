@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport REQUEST_PORT
 from buddysim.replay.engine.memory cimport MemorySystem, Slice, SmPorts, count_wait
 from buddysim.replay.engine.reservation_table cimport ReservationTable, SlotGrid, reserve_first_free, slot_at
@@ -30,11 +30,11 @@ cdef inline int64_t send_through_queue(MemorySystem* m, SmPorts* sm, Slice* slic
         departure_ps = max_i64(departure_ps, sm.queue_free_ps)
         if earliest != NULL:
             departure_ps = earliest(m, sm, slice, departure_ps)
-        departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.request_reservations, departure_ps)
-        sm.queue_free_ps = departure_ps + m.queue_sector_ps
+        departure_ps = reserve_sector_slot(m, &m.crossbar.slice_grid, slice.request_reservations, departure_ps)
+        sm.queue_free_ps = departure_ps + m.crossbar.queue_sector_ps
         if record != NULL:
             record(m, sm, slice, departure_ps)
-    departure_ps = max_i64(t, departure_ps - (requests - 1) * max_i64(m.queue_sector_ps, m.slice_grid.slot_ps))
+    departure_ps = max_i64(t, departure_ps - (requests - 1) * max_i64(m.crossbar.queue_sector_ps, m.crossbar.slice_grid.slot_ps))
     count_wait(m, REQUEST_PORT, departure_ps - t)
     return departure_ps
 

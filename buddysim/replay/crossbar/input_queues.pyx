@@ -9,15 +9,15 @@ cdef enum:
 cdef int input_queues_init(Arena* arena, MemorySystem* m, dict n) except -1:
     """Sets up queues and tables of a machine (`crossbar.numbers`), after its SMs and slices."""
     cdef int i
-    m.queue_sector_ps = n["queue_sector_ps"]
-    m.slice_grid = slot_grid(n["slice_sector_ps"], 0, NO_REFRESH_PS)
-    m.reply_grid = slot_grid(n["reply_sector_ps"], 0, NO_REFRESH_PS)
+    m.crossbar.queue_sector_ps = n["queue_sector_ps"]
+    m.crossbar.slice_grid = slot_grid(n["slice_sector_ps"], 0, NO_REFRESH_PS)
+    m.crossbar.reply_grid = slot_grid(n["reply_sector_ps"], 0, NO_REFRESH_PS)
     for i in range(<int>n["sms"]):
-        m.sms[i].reply_reservations = new_table(arena, &m.reply_grid)
+        m.crossbar.sms[i].reply_reservations = new_table(arena, &m.crossbar.reply_grid)
     for i in range(<int>n["slices"]):
-        m.slices[i].request_reservations = new_table(arena, &m.slice_grid)
-        m.slices[i].reply_reservations = new_table(arena, &m.slice_grid)
-    m.send_requests, m.send_replies = send_requests, send_replies
+        m.l2.slices[i].request_reservations = new_table(arena, &m.crossbar.slice_grid)
+        m.l2.slices[i].reply_reservations = new_table(arena, &m.crossbar.slice_grid)
+    m.crossbar.send_requests, m.crossbar.send_replies = send_requests, send_replies
     return 0
 
 
@@ -37,9 +37,9 @@ cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replie
     In each slot, one reply leaves a slice and one arrives at an SM; replies to one request are at least `sector_ps` apart.
     Replies reserve slots out of order: none blocks another.
     """
-    cdef int64_t departure_ps = t - m.sector_ps
+    cdef int64_t departure_ps = t - m.crossbar.sector_ps
     for _ in range(replies):
-        departure_ps += m.sector_ps
-        departure_ps = reserve_sector_slot(m, &m.slice_grid, slice.reply_reservations, departure_ps)
-        departure_ps = reserve_sector_slot(m, &m.reply_grid, sm.reply_reservations, departure_ps)
+        departure_ps += m.crossbar.sector_ps
+        departure_ps = reserve_sector_slot(m, &m.crossbar.slice_grid, slice.reply_reservations, departure_ps)
+        departure_ps = reserve_sector_slot(m, &m.crossbar.reply_grid, sm.reply_reservations, departure_ps)
     return departure_ps

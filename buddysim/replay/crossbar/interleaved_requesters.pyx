@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from buddysim.replay.crossbar.input_queues cimport send_through_queue
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.memory cimport Slice, SmPorts
 
 # The run of an SM's requests to one slice.
@@ -26,18 +26,18 @@ cdef struct Interleaving:
 cdef int interleaving_init(Arena* arena, MemorySystem* m) except -1:
     """Sets up the arbitration, after the input queues."""
     cdef Interleaving* state = <Interleaving*>arena_zeroed(arena, 1, sizeof(Interleaving))
-    state.requesters = <Requester*>arena_zeroed(arena, m.n_sms, sizeof(Requester))
-    state.reserved = <Reserved*>arena_zeroed(arena, m.n_slices.by, sizeof(Reserved))
-    m.arbitration_state, m.send_requests = state, send_requests
+    state.requesters = <Requester*>arena_zeroed(arena, m.crossbar.n_sms, sizeof(Requester))
+    state.reserved = <Reserved*>arena_zeroed(arena, m.l2.n_slices.by, sizeof(Reserved))
+    m.crossbar.arbitration_state, m.crossbar.send_requests = state, send_requests
     return 0
 
 
 cdef inline Requester* requester_of(const MemorySystem* m, const SmPorts* sm) noexcept nogil:
-    return (<Interleaving*>m.arbitration_state).requesters + (sm - m.sms)
+    return (<Interleaving*>m.crossbar.arbitration_state).requesters + (sm - m.crossbar.sms)
 
 
 cdef inline Reserved* reserved_of(const MemorySystem* m, const Slice* slice) noexcept nogil:
-    return (<Interleaving*>m.arbitration_state).reserved + (slice - m.slices)
+    return (<Interleaving*>m.crossbar.arbitration_state).reserved + (slice - m.l2.slices)
 
 
 cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil:
@@ -46,7 +46,7 @@ cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, co
     Consecutive requests of an SM to one slice are a run. A run that begins while requests of other SMs are reserved there leaves
     every other arbitration slot to them.
     """
-    cdef int number = <int>(slice - m.slices) + 1, sm_number = <int>(sm - m.sms) + 1
+    cdef int number = <int>(slice - m.l2.slices) + 1, sm_number = <int>(sm - m.crossbar.sms) + 1
     cdef Requester* own = requester_of(m, sm)
     cdef const Reserved* reserved = reserved_of(m, slice)
     if own.last_slice == number and own.next_request_ps >= t:
@@ -60,11 +60,11 @@ cdef inline int64_t earliest_request_time(const MemorySystem* m, SmPorts* sm, co
 
 cdef inline void record_request(const MemorySystem* m, SmPorts* sm, Slice* slice, int64_t departure_ps) noexcept nogil:
     """Records that a request of an SM leaves for a slice at `departure_ps`."""
-    cdef int number = <int>(sm - m.sms) + 1
-    cdef int64_t until = departure_ps + m.slice_grid.slot_ps
+    cdef int number = <int>(sm - m.crossbar.sms) + 1
+    cdef int64_t until = departure_ps + m.crossbar.slice_grid.slot_ps
     cdef Requester* own = requester_of(m, sm)
     cdef Reserved* reserved = reserved_of(m, slice)
-    own.next_request_ps = departure_ps + own.slots_per_request * m.slice_grid.slot_ps
+    own.next_request_ps = departure_ps + own.slots_per_request * m.crossbar.slice_grid.slot_ps
     if reserved.by_sm == number:
         reserved.until_ps = until
     elif until > reserved.until_ps:

@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.arena cimport Arena, arena_free
-from buddysim.replay.engine.dram cimport (
+from buddysim.replay.dram.dram cimport (
     DeviceLocation, Dram, dram_configure, dram_idle_ps, dram_location, dram_read, dram_read_dry_run, dram_write,
 )
 from buddysim.replay.engine.horizon cimport Horizon, horizon_free, horizon_init

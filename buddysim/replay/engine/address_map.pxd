@@ -6,7 +6,7 @@ from libc.stdint cimport uint16_t, uint32_t
 
 from buddysim.replay.engine.cache cimport SectorCache, cache_set_offset, hash_u32
 from buddysim.replay.engine.division cimport Divisor, divide, remainder
-from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
+from buddysim.replay.dram.dram cimport DeviceLocation, dram_location
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.memory cimport MemorySystem, Slice
 from buddysim.replay.engine.address_map_simd cimport LineLocation, OwnWords
@@ -31,18 +31,18 @@ cdef inline uint32_t swizzle(Divisor divisor, uint32_t x, uint32_t group) noexce
 
 cdef inline uint32_t index_in_slice(const MemorySystem* m, uint32_t entry, uint32_t group) noexcept nogil:
     """Index of an entry among the entries of its slice; `group` is the index of its group of all slices."""
-    return group << m.interleave_shift | entry & ((<uint32_t>1 << m.interleave_shift) - 1)
+    return group << m.l2.interleave_shift | entry & ((<uint32_t>1 << m.l2.interleave_shift) - 1)
 
 
 cdef inline void l2_location(const MemorySystem* m, uint32_t entry, CacheLocation* cache_location) noexcept nogil:
     """L2 slice and set of an entry."""
-    cdef uint32_t unit = entry >> m.interleave_shift
-    cdef uint32_t group = divide(m.n_slices, unit)
+    cdef uint32_t unit = entry >> m.l2.interleave_shift
+    cdef uint32_t group = divide(m.l2.n_slices, unit)
     if unlikely(m.rules.slices_of != NULL):
         m.rules.slices_of(m.rules.slice_hash, &unit, 1, &cache_location.slice)
     else:
-        cache_location.slice = swizzle(m.n_slices, unit, group)
-    cache_location.set_offset = cache_set_offset(&m.l2, cache_location.slice, index_in_slice(m, entry, group))
+        cache_location.slice = swizzle(m.l2.n_slices, unit, group)
+    cache_location.set_offset = cache_set_offset(&m.l2.cache, cache_location.slice, index_in_slice(m, entry, group))
 
 
 cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t entry, DeviceLocation* location) noexcept nogil:
@@ -52,17 +52,17 @@ cdef inline void locate_row(const MemorySystem* m, uint32_t pseudo, uint32_t ent
     follow each other at tCCD_S. A row stripe is one row in every bank group of every pseudo-channel; a hash spreads row stripes
     over the banks. All schemes use uncompressed addresses: they differ in time only by the sectors they move and by their waits.
     """
-    cdef uint32_t row_stripe = divide(m.row_stripe_entries, entry)
-    cdef uint32_t row = divide(m.banks_of_group, row_stripe)
-    cdef uint32_t group = divide(m.stripe_entries, entry >> m.interleave_shift) & (m.bank_groups - 1)
-    cdef uint32_t in_group = (row_stripe ^ hash_u32(row)) & (m.banks_of_group.by - 1)
-    dram_location(&m.dram, pseudo * m.dram.n_banks + group + in_group * m.bank_groups, row, location)
+    cdef uint32_t row_stripe = divide(m.dram.row_stripe_entries, entry)
+    cdef uint32_t row = divide(m.dram.banks_of_group, row_stripe)
+    cdef uint32_t group = divide(m.dram.stripe_entries, entry >> m.l2.interleave_shift) & (m.dram.bank_groups - 1)
+    cdef uint32_t in_group = (row_stripe ^ hash_u32(row)) & (m.dram.banks_of_group.by - 1)
+    dram_location(&m.dram, pseudo * m.dram.n_banks + group + in_group * m.dram.bank_groups, row, location)
 
 
 cdef inline void locate_entry(const MemorySystem* m, const Slice* slice, uint32_t entry, DeviceLocation* location) noexcept nogil:
     """Location of an entry's device sectors, in a pseudo-channel behind its slice."""
-    cdef uint32_t local = index_in_slice(m, entry, divide(m.n_slices, entry >> m.interleave_shift))
-    locate_row(m, slice.first_pseudo + remainder(m.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, location)
+    cdef uint32_t local = index_in_slice(m, entry, divide(m.l2.n_slices, entry >> m.l2.interleave_shift))
+    locate_row(m, slice.first_pseudo + remainder(m.l2.pseudo_per_slice, local ^ local >> 3 ^ local >> 7), entry, location)
 
 
 cdef inline void locate_line(const MemorySystem* m, const SectorCache* l1, LineLocation* line) noexcept nogil:
@@ -73,7 +73,7 @@ cdef inline void locate_line(const MemorySystem* m, const SectorCache* l1, LineL
     l2_location(m, line.entry, &cache_location)
     line.slice, line.l2_set = cache_location.slice, cache_location.set_offset
     line.l1_set = cache_set_offset(l1, 0, line.entry)
-    locate_entry(m, &m.slices[cache_location.slice], line.entry, &location)
+    locate_entry(m, &m.l2.slices[cache_location.slice], line.entry, &location)
     line.bank, line.row = <uint16_t>(location.bank - m.dram.banks), <uint32_t>location.row
     line.own_short = line.own[0] = line.own[1] = 0
     if m.rules.locate_own != NULL:

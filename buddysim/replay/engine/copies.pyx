@@ -23,19 +23,19 @@ cdef inline unsigned int sectors_within(uint32_t entry, int64_t first_sector, in
 cdef inline int64_t way_of(const MemorySystem* m, uint32_t entry, CacheLocation* cache_location, CacheSet* set) noexcept nogil:
     """The way of the L2 that holds an entry's line, or -1 if it misses."""
     l2_location(m, entry, cache_location)
-    set[0] = cache_set(&m.l2, cache_location.set_offset)
-    return cache_find(&m.l2, set, entry)
+    set[0] = cache_set(&m.l2.cache, cache_location.set_offset)
+    return cache_find(&m.l2.cache, set, entry)
 
 
 cdef int64_t l2_invalidate_range(MemorySystem* m, int64_t first_sector, int64_t end_sector) noexcept nogil:
     """Invalidates a range of sectors in the L2, without write-backs. Returns the number of dirty ones."""
     cdef int64_t way, entry, dropped = 0, first = first_sector >> 2, end = (end_sector + 3) >> 2
-    cdef int64_t sets = <int64_t>m.l2.units * m.l2.sets.by
+    cdef int64_t sets = <int64_t>m.l2.cache.units * m.l2.cache.sets.by
     cdef uint32_t set_offset, tag
     cdef unsigned int sectors
     cdef CacheLocation cache_location
     cdef CacheSet set
-    if end - first <= sets * m.l2.ways:
+    if end - first <= sets * m.l2.cache.ways:
         for entry in range(first, end):
             sectors = sectors_within(<uint32_t>entry, first_sector, end_sector)
             way = way_of(m, <uint32_t>entry, &cache_location, &set)
@@ -44,8 +44,8 @@ cdef int64_t l2_invalidate_range(MemorySystem* m, int64_t first_sector, int64_t 
             invalidate_replicas(m, &cache_location, <uint32_t>entry, sectors)
         return dropped
     for set_offset in range(<uint32_t>sets):
-        set = cache_set(&m.l2, set_offset * m.l2.set_bytes)
-        for way in range(m.l2.ways):
+        set = cache_set(&m.l2.cache, set_offset * m.l2.cache.set_bytes)
+        for way in range(m.l2.cache.ways):
             tag = set.tags[way]
             if first <= tag < end:
                 dropped += invalidate_sectors(m, &set, way, sectors_within(tag, first_sector, end_sector))
@@ -63,7 +63,7 @@ cdef void l2_update_class(MemorySystem* m, uint32_t entry) noexcept nogil:
 
 cdef int64_t l2_max_installed(const MemorySystem* m) noexcept nogil:
     """Maximum number of entries, from the end of a memcpy or memset, that the L2 may hold."""
-    return INSTALL_FACTOR * <int64_t>m.l2.units * m.l2.sets.by * m.l2.ways
+    return INSTALL_FACTOR * <int64_t>m.l2.cache.units * m.l2.cache.sets.by * m.l2.cache.ways
 
 
 cdef void l2_install(MemorySystem* m, int64_t first_sector, int64_t end_sector, int64_t now) noexcept nogil:
@@ -81,9 +81,9 @@ cdef void l2_install(MemorySystem* m, int64_t first_sector, int64_t end_sector, 
             continue
         way = way_of(m, <uint32_t>entry, &cache_location, &set)
         if way < 0:
-            way = cache_replace(&m.l2, &set, <uint32_t>entry, &evicted_entry)
-            evict_line(m, &m.slices[cache_location.slice], evicted_entry, &set, way, now)
+            way = cache_replace(&m.l2.cache, &set, <uint32_t>entry, &evicted_entry)
+            evict_line(m, &m.l2.slices[cache_location.slice], evicted_entry, &set, way, now)
             set.lines[way] = 0
         else:
-            cache_touch(&m.l2, &set, way)
+            cache_touch(&m.l2.cache, &set, way)
         set.lines[way] = <Line>(set.lines[way] | sectors)

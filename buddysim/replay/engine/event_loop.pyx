@@ -10,9 +10,9 @@ cimport cython
 
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.copies cimport l2_invalidate_range, l2_install, l2_max_installed, l2_update_class
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64, min_i64
 from buddysim.replay.engine.events cimport (
-    GROUP_BITS, KEY_NEVER, NEVER, events_insert, events_set, events_remove, key_number, key_time, min_key, min_i64,
+    GROUP_BITS, KEY_NEVER, NEVER, events_insert, events_set, events_remove, key_number, key_time, min_key,
 )
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.kinds cimport (

@@ -6,6 +6,7 @@ branch that a CPU would mispredict.
 """
 from libc.stdint cimport int64_t
 
+from buddysim.replay.engine.extremes cimport min_i64
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.arena cimport Arena
 
@@ -50,10 +51,6 @@ cdef inline int64_t key_time(int64_t key, int bits) noexcept nogil:
 cdef inline int key_number(int64_t key, int bits) noexcept nogil:
     """Number of an event."""
     return <int>(key & ((<int64_t>1 << bits) - 1))
-
-
-cdef inline int64_t min_i64(int64_t a, int64_t b) noexcept nogil:
-    return a if a < b else b
 
 
 cdef inline void events_remove(Events* events, int number) noexcept nogil:

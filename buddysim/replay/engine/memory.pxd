@@ -12,7 +12,8 @@ from buddysim.replay.engine.cache cimport (
 )
 from buddysim.replay.engine.reservation_table cimport ReservationTable, SlotGrid
 from buddysim.replay.engine.division cimport Divisor
-from buddysim.replay.engine.dram cimport DeviceLocation, Dram, banked_read, dram_write, max_i64
+from buddysim.replay.dram.dram cimport DeviceLocation, Dram, banked_read, dram_write
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.engine.horizon cimport Horizon
 from buddysim.replay.engine.kinds cimport (
@@ -126,13 +127,48 @@ ctypedef int64_t (*WakeHook)(MemorySystem* m, int warp, bint at_end, int64_t t) 
 ctypedef void (*DueHook)(MemorySystem* m) noexcept nogil
 ctypedef void (*WrittenHook)(MemorySystem* m, uint32_t first_entry, uint32_t end_entry) noexcept nogil
 
+# Costs in port units.
+cdef struct Crossbar:
+    int64_t request_ps                  # L1 miss to arrival at the slice
+    int64_t reply_ps                    # slice to use in the SM
+    int64_t sector_ps                   # between two sectors of a reply
+    int64_t reply_cost                  # one sector through an SM's reply port
+    int64_t request_cost                # one sector of a store, or a load's request, through an SM's request port
+    SlotGrid slice_grid                 # with input queues: slots of a slice, in each direction
+    SlotGrid reply_grid                 # with input queues: slots of replies to an SM
+    int64_t queue_sector_ps             # with input queues: one sector out of an SM's queue
+    SendOp send_requests                # sends requests to a slice and returns when the last has left; NULL: ports
+    SendOp send_replies                 # the same of a slice's replies to an SM
+    void* arbitration_state             # of what arbitrates between SMs, in the run's arena
+    int n_sms
+    SmPorts* sms                        # [sms]
+
+cdef struct L2:
+    int64_t slice_cost                  # one sector through a slice's port
+    int64_t dirty_store_cost            # added for each sector that a store finds dirty; 0: none
+    int64_t atomic_cost                 # one sector through a slice's atomic unit
+    Slice* slices                       # [slices]
+    Divisor n_slices
+    int interleave_shift                # log2 of the consecutive lines in one slice
+    Divisor pseudo_per_slice            # pseudo-channels behind a slice
+    SectorCache cache
+    DirtiedOp dirtied                   # called after a store or atomic; returns when its set's write-backs are accepted; NULL
+    int max_dirty_sectors               # per set, with `dirtied`
+    uint32_t partitions
+    Divisor partition_slices            # slices per partition
+    uint32_t partition_sms              # SMs per partition; the last one may have fewer
+    int64_t remote_latency_ps           # added to an access that crosses to another partition, both directions together
+    bint fetch_pairs                    # misses on uncompressed device memory fetch aligned pairs of sectors
+    unsigned int extra_fetch_mask       # sectors added to the current fill by `fetch_pairs`
+    uint8_t* classes                    # [ways of all slices]: size class of the entry after the last store to the line
+    PartitionedLoadOp partitioned_load  # with l2.partitions > 1 (`partitions`), else NULL
+    RemoteStoreOp remote_store_delay    # with l2.partitions > 1, else NULL
+
 cdef struct MemorySystem:
     # Hooks of the scheme; NULL where it needs none, except `fill` and `writeback`
     FillOp fill
     WritebackOp writeback
     AccessHook on_access                # returns when an access that reaches the L2 at `t` may look up its line
-    PartitionedLoadOp partitioned_load  # with l2.partitions > 1 (`partitions`), else NULL
-    RemoteStoreOp remote_store_delay    # with l2.partitions > 1, else NULL
     MayCacheOp may_cache                # may the L2 hold an entry that a memcpy or memset wrote? NULL: yes
     WakeHook on_wake                    # returns when a warp that could issue at `t` may issue; at most `t`: now
     WrittenHook on_written              # a memcpy or memset wrote these entries
@@ -145,45 +181,11 @@ cdef struct MemorySystem:
     # Hints for prefetching into the CPU's cache: the next request arrives at about the same time.
     int64_t last_slice_ps               # arrival of the last request at a slice
     int64_t last_compressor_ps          # arrival of the last entry at a compressor
-    # Crossbar; costs in port units
-    int64_t request_ps                  # L1 miss to arrival at the slice
-    int64_t reply_ps                    # slice to use in the SM
-    int64_t sector_ps                   # between two sectors of a reply
-    int64_t reply_cost                  # one sector through an SM's reply port
-    int64_t request_cost                # one sector of a store, or a load's request, through an SM's request port
-    int64_t slice_cost                  # one sector through a slice's port
-    int64_t dirty_store_cost            # added for each sector that a store finds dirty; 0: none
-    int64_t atomic_cost                 # one sector through a slice's atomic unit
-    SlotGrid slice_grid                 # with input queues: slots of a slice, in each direction
-    SlotGrid reply_grid                 # with input queues: slots of replies to an SM
-    int64_t queue_sector_ps             # with input queues: one sector out of an SM's queue
-    SendOp send_requests                # sends requests to a slice and returns when the last has left; NULL: ports
-    SendOp send_replies                 # the same of a slice's replies to an SM
-    void* arbitration_state             # of what arbitrates between SMs, in the run's arena
-    int n_sms
-    SmPorts* sms                        # [sms]
-    # L2
-    Slice* slices                       # [slices]
-    Divisor n_slices
-    int interleave_shift                # log2 of the consecutive lines in one slice
-    Divisor pseudo_per_slice            # pseudo-channels behind a slice
-    SectorCache l2
-    DirtiedOp dirtied                   # called after a store or atomic; returns when its set's write-backs are accepted; NULL
-    int max_dirty_sectors               # per set, with `dirtied`
-    uint32_t partitions
-    Divisor partition_slices            # slices per partition
-    uint32_t partition_sms              # SMs per partition; the last one may have fewer
-    int64_t remote_latency_ps           # added to an access that crosses to another partition, both directions together
-    bint fetch_pairs                    # misses on uncompressed device memory fetch aligned pairs of sectors
-    unsigned int extra_fetch_mask       # sectors added to the current fill by `fetch_pairs`
-    uint8_t* l2_classes                 # [ways of all slices]: size class of the entry after the last store to the line
+    Crossbar crossbar
+    L2 l2
     const SectorCache* l1               # L1s of all SMs
     # Device memory and link
     Dram dram
-    Divisor stripe_entries              # entries of a stripe: one per pseudo-channel
-    Divisor row_stripe_entries          # entries of a row stripe: one row in every bank group of every pseudo-channel
-    Divisor banks_of_group
-    uint32_t bank_groups                # a power of two
     Link link
     # Address map
     LocationRules rules
@@ -309,7 +311,7 @@ cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, i
 
 cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_t way) noexcept nogil:
     """The size class of a line's entry after the last store to the line."""
-    return m.l2_classes + ((<char*>set.tags - m.l2.set_data) >> 4) + way        # a way takes 16 B of its set
+    return m.l2.classes + ((<char*>set.tags - m.l2.cache.set_data) >> 4) + way        # a way takes 16 B of its set
 
 
 cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, const CacheSet* set, int64_t way,
@@ -325,23 +327,23 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, co
 
 cdef inline void l2_prefetch(const MemorySystem* m, const LineLocation* at) noexcept nogil:
     """Prefetches the L2 set and the size class of a line into the CPU's cache."""
-    cache_prefetch(&m.l2, at.l2_set)
+    cache_prefetch(&m.l2.cache, at.l2_set)
     prefetch(m.entry_classes + at.entry)
 
 
 cdef inline int64_t l2_way(MemorySystem* m, Slice* slice, uint32_t entry, const CacheSet* set, unsigned int* line,
                            int64_t* t) noexcept nogil:
     """The way of an entry's line, evicted if the line misses; `line` becomes its state, `t` the time at which the way is free."""
-    cdef int64_t way = cache_find(&m.l2, set, entry)
+    cdef int64_t way = cache_find(&m.l2.cache, set, entry)
     cdef uint32_t evicted_entry
     m.count.l2_lines += 1
     if way >= 0:
         m.count.l2_line_hits += 1
-        cache_touch(&m.l2, set, way)
+        cache_touch(&m.l2.cache, set, way)
         line[0] = set.lines[way]
         return way
     line[0] = 0
-    way = cache_replace(&m.l2, set, entry, &evicted_entry)
+    way = cache_replace(&m.l2.cache, set, entry, &evicted_entry)
     t[0] = evict_line(m, slice, evicted_entry, set, way, t[0])
     return way
 
@@ -361,8 +363,8 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     if unlikely(mshr[0] > t):
         count_wait(m, L2_MSHR, mshr[0] - t)
         begin = mshr[0]
-    if unlikely(m.fetch_pairs):
-        m.extra_fetch_mask = pair_partners(missing) & ~(missing | line[0])
+    if unlikely(m.l2.fetch_pairs):
+        m.l2.extra_fetch_mask = pair_partners(missing) & ~(missing | line[0])
     done = m.fill(m, slice, at, &filled, begin)
     mshr[0] = done
     filled &= ~line[0]
@@ -375,17 +377,17 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
 
 cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int rewritten, int64_t t) noexcept nogil:
     """Delays a store for its sectors that are already dirty; returns the time at which they have passed the slice's port."""
-    return port_transfer_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.dirty_store_cost) if rewritten else t
+    return port_transfer_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.l2.dirty_store_cost) if rewritten else t
 
 
 cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
     """Sends a request for a line: `requests` sectors through the SM's port, `n` through the slice's. Returns its start there."""
-    if unlikely(m.send_requests != NULL):
-        m.last_slice_ps = m.send_requests(m, sm, slice, n, t) + m.request_ps
+    if unlikely(m.crossbar.send_requests != NULL):
+        m.last_slice_ps = m.crossbar.send_requests(m, sm, slice, n, t) + m.crossbar.request_ps
         return m.last_slice_ps
-    t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, requests * m.request_cost)
-    m.last_slice_ps = t + m.request_ps
-    return port_transfer_counted(m, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.slice_cost)
+    t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, requests * m.crossbar.request_cost)
+    m.last_slice_ps = t + m.crossbar.request_ps
+    return port_transfer_counted(m, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.l2.slice_cost)
 
 
 cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, unsigned int requested, bint for_atomic,
@@ -394,8 +396,8 @@ cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, uns
     cdef int n = sector_count(requested)
     cdef int64_t way, data, arrival = t
     cdef unsigned int line, present, missing, in_flight
-    cdef Slice* slice = &m.slices[at.slice]
-    cdef CacheSet set = cache_set(&m.l2, at.l2_set)
+    cdef Slice* slice = &m.l2.slices[at.slice]
+    cdef CacheSet set = cache_set(&m.l2.cache, at.l2_set)
     cdef int64_t* ready_ps
     way = l2_way(m, slice, at.entry, &set, &line, &arrival)
     ready_ps = set.ready_ps + way
@@ -415,10 +417,10 @@ cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, uns
         m.count.sectors_made_dirty += sector_count(requested & ~(line >> DIRTY))
         line |= requested << DIRTY
         l2_class(m, &set, way)[0] = <uint8_t>at.size_class
-        data = port_transfer(&slice.atomics, &m.horizon, data, n * m.atomic_cost)
+        data = port_transfer(&slice.atomics, &m.horizon, data, n * m.l2.atomic_cost)
     set.lines[way] = <Line>line
-    if for_atomic and unlikely(m.dirtied != NULL):
-        m.dirtied(m, slice, &set, arrival)
+    if for_atomic and unlikely(m.l2.dirtied != NULL):
+        m.l2.dirtied(m, slice, &set, arrival)
     return data
 
 
@@ -427,22 +429,22 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     """Loads sectors of a line for a load or atomic of an SM at `t`; returns the time at which the SM can use the last one."""
     cdef int n = sector_count(requested)
     cdef int64_t data, evicted_entry
-    cdef Slice* slice = &m.slices[at.slice]
-    if unlikely(m.partitioned_load != NULL):
-        t = m.last_slice_ps = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, m.request_cost) + m.request_ps
-        data = m.partitioned_load(m, sm, at, requested, for_atomic, t)
+    cdef Slice* slice = &m.l2.slices[at.slice]
+    if unlikely(m.l2.partitioned_load != NULL):
+        t = m.last_slice_ps = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, m.crossbar.request_cost) + m.crossbar.request_ps
+        data = m.l2.partitioned_load(m, sm, at, requested, for_atomic, t)
     else:
         t = request_arrival(m, sm, slice, n, 1, t)
         if unlikely(m.on_access != NULL):
             t = m.on_access(m, at.entry, t)
         data = home_slice_load(m, at, requested, for_atomic, t)
-    if unlikely(m.send_replies != NULL):
-        evicted_entry = m.send_replies(m, sm, slice, n, data)
-        count_wait(m, REPLY_PORT, max_i64(0, evicted_entry - (n - 1) * m.sector_ps - data))
-        return evicted_entry + m.reply_ps
-    data += m.reply_ps
-    data = port_transfer_counted(m, REPLY_PORT, &sm.replies, data, n * m.reply_cost)
-    return data + (n - 1) * m.sector_ps
+    if unlikely(m.crossbar.send_replies != NULL):
+        evicted_entry = m.crossbar.send_replies(m, sm, slice, n, data)
+        count_wait(m, REPLY_PORT, max_i64(0, evicted_entry - (n - 1) * m.crossbar.sector_ps - data))
+        return evicted_entry + m.crossbar.reply_ps
+    data += m.crossbar.reply_ps
+    data = port_transfer_counted(m, REPLY_PORT, &sm.replies, data, n * m.crossbar.reply_cost)
+    return data + (n - 1) * m.crossbar.sector_ps
 
 
 cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int written, unsigned int fully_written,
@@ -451,18 +453,18 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     cdef int n = sector_count(written)
     cdef int64_t way, arrival, extra_ps = 0
     cdef unsigned int line, partial
-    cdef Slice* slice = &m.slices[at.slice]
-    cdef CacheSet set = cache_set(&m.l2, at.l2_set)
-    if unlikely(m.remote_store_delay != NULL):
-        extra_ps = m.remote_store_delay(m, sm, at, written)
-        arrival = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, n * m.request_cost) + m.request_ps + (extra_ps >> 1)
-        arrival = port_transfer_counted(m, SLICE_PORT, &slice.port, arrival, n * m.slice_cost)
+    cdef Slice* slice = &m.l2.slices[at.slice]
+    cdef CacheSet set = cache_set(&m.l2.cache, at.l2_set)
+    if unlikely(m.l2.remote_store_delay != NULL):
+        extra_ps = m.l2.remote_store_delay(m, sm, at, written)
+        arrival = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, n * m.crossbar.request_cost) + m.crossbar.request_ps + (extra_ps >> 1)
+        arrival = port_transfer_counted(m, SLICE_PORT, &slice.port, arrival, n * m.l2.slice_cost)
     else:
         arrival = request_arrival(m, sm, slice, n, n, t)
     if unlikely(m.on_access != NULL):
         arrival = m.on_access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &set, &line, &arrival)
-    if unlikely(m.dirty_store_cost != 0):
+    if unlikely(m.l2.dirty_store_cost != 0):
         arrival = dirty_store_pass(m, slice, written & (line >> DIRTY), arrival)
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(written & (line | line >> DIRTY))
@@ -471,11 +473,11 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     partial = (line >> PARTIAL | written) & ~line & 15
     set.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
     l2_class(m, &set, way)[0] = <uint8_t>at.size_class
-    if unlikely(m.dirtied != NULL):
-        arrival = m.dirtied(m, slice, &set, arrival)
-    if unlikely(m.send_replies != NULL):
-        arrival = m.send_replies(m, sm, slice, n, arrival)
-    return arrival + m.reply_ps + (extra_ps - (extra_ps >> 1))
+    if unlikely(m.l2.dirtied != NULL):
+        arrival = m.l2.dirtied(m, slice, &set, arrival)
+    if unlikely(m.crossbar.send_replies != NULL):
+        arrival = m.crossbar.send_replies(m, sm, slice, n, arrival)
+    return arrival + m.crossbar.reply_ps + (extra_ps - (extra_ps >> 1))
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,

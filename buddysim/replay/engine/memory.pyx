@@ -4,7 +4,7 @@ from buddysim.replay.crossbar.interleaved_requesters cimport interleaving_init
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.dram cimport dram_idle_ps, dram_read, dram_configure
+from buddysim.replay.dram.dram cimport dram_idle_ps, dram_read, dram_configure
 from buddysim.replay.engine.horizon cimport horizon_init
 from buddysim.replay.engine.kinds cimport DRAM_READ, HOST
 from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
@@ -36,7 +36,7 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     horizon_init(&m.horizon, n["horizon_pages"])
     dram_configure(arena, &m.dram, &m.horizon, n, policies)
     link_init(arena, &m.link, n, policies)
-    slice_hash.prepare(arena, m.n_slices.by, n["slices_per_channel"])
+    slice_hash.prepare(arena, m.l2.n_slices.by, n["slices_per_channel"])
     m.rules.slices_of, m.rules.slice_hash = slice_hash.slices_of, slice_hash.state
     addresses_init(m, l1, n)
     return entry_classes, keep_alive
@@ -44,40 +44,40 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
 
 cdef int crossbar_and_l2_init(Arena* arena, MemorySystem* m, dict n) except -1:
     cdef int i, n_slices = n["slices"]
-    m.request_ps, m.reply_ps = n["request_ps"], n["reply_ps"]
-    m.sector_ps, m.slice_cost, m.dirty_store_cost = n["sector_ps"], n["slice_cost"], n["dirty_store_cost"]
-    m.reply_cost, m.request_cost, m.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
-    m.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
-    m.n_sms, m.fetch_pairs = n["sms"], n["l2_fetch_pairs"]
+    m.crossbar.request_ps, m.crossbar.reply_ps = n["request_ps"], n["reply_ps"]
+    m.crossbar.sector_ps, m.l2.slice_cost, m.l2.dirty_store_cost = n["sector_ps"], n["slice_cost"], n["dirty_store_cost"]
+    m.crossbar.reply_cost, m.crossbar.request_cost, m.l2.atomic_cost = n["reply_cost"], n["request_cost"], n["atomic_cost"]
+    m.crossbar.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
+    m.crossbar.n_sms, m.l2.fetch_pairs = n["sms"], n["l2_fetch_pairs"]
     partitions_init(m, n)
     dirty_limit_init(m, n)
-    m.n_slices, m.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
-    m.interleave_shift = n["interleave_shift"]
-    m.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
+    m.l2.n_slices, m.l2.pseudo_per_slice = divisor(n_slices), divisor(n["pseudo_per_slice"])
+    m.l2.interleave_shift = n["interleave_shift"]
+    m.l2.slices = <Slice*>arena_zeroed(arena, n_slices, sizeof(Slice))
     for i in range(n_slices):
-        mshrs_init(arena, &m.slices[i].mshrs, n["l2_mshrs"])
-        m.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
+        mshrs_init(arena, &m.l2.slices[i].mshrs, n["l2_mshrs"])
+        m.l2.slices[i].first_pseudo = i // <int>n["slices_per_channel"] * <int>n["pseudo_per_slice"]
     if n["crossbar_input_queued"]:
         input_queues_init(arena, m, n)
         if n["interleave_requesters"]:
             interleaving_init(arena, m)
-    cache_init(arena, &m.l2, n_slices, n["l2_sets"], n["l2_ways"])
-    m.l2_classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.sets.by, m.l2.padded_ways)
+    cache_init(arena, &m.l2.cache, n_slices, n["l2_sets"], n["l2_ways"])
+    m.l2.classes = <uint8_t*>arena_zeroed(arena, <size_t>n_slices * m.l2.cache.sets.by, m.l2.cache.padded_ways)
     return 0
 
 
 cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n):
     """Sets up the address map, for one line (`address_map`) and for eight (`address_map_simd`)."""
     cdef LocationRules* rules = &m.rules
-    m.stripe_entries, m.row_stripe_entries = divisor(n["dram_pseudo"]), divisor(n["row_stripe_entries"])
-    m.bank_groups, m.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
-    rules.slices, rules.slices_per_channel = lane_divisor(m.n_slices.by), lane_divisor(n["slices_per_channel"])
-    rules.l1_sets, rules.l2_sets = lane_divisor(l1.sets.by), lane_divisor(m.l2.sets.by)
-    rules.pseudo_per_slice, rules.row_stripes = lane_divisor(m.pseudo_per_slice.by), lane_divisor(m.row_stripe_entries.by)
-    rules.banks_of_group, rules.stripes = lane_divisor(m.banks_of_group.by), lane_divisor(m.stripe_entries.by)
-    rules.l1_set_bytes, rules.l2_set_bytes = l1.set_bytes, m.l2.set_bytes
-    rules.banks, rules.bank_groups = m.dram.n_banks, m.bank_groups
-    rules.interleave_shift = m.interleave_shift
+    m.dram.stripe_entries, m.dram.row_stripe_entries = divisor(n["dram_pseudo"]), divisor(n["row_stripe_entries"])
+    m.dram.bank_groups, m.dram.banks_of_group = n["dram_bank_groups"], divisor(n["dram_banks"] // n["dram_bank_groups"])
+    rules.slices, rules.slices_per_channel = lane_divisor(m.l2.n_slices.by), lane_divisor(n["slices_per_channel"])
+    rules.l1_sets, rules.l2_sets = lane_divisor(l1.sets.by), lane_divisor(m.l2.cache.sets.by)
+    rules.pseudo_per_slice, rules.row_stripes = lane_divisor(m.l2.pseudo_per_slice.by), lane_divisor(m.dram.row_stripe_entries.by)
+    rules.banks_of_group, rules.stripes = lane_divisor(m.dram.banks_of_group.by), lane_divisor(m.dram.stripe_entries.by)
+    rules.l1_set_bytes, rules.l2_set_bytes = l1.set_bytes, m.l2.cache.set_bytes
+    rules.banks, rules.bank_groups = m.dram.n_banks, m.dram.bank_groups
+    rules.interleave_shift = m.l2.interleave_shift
     m.eight_at_a_time = has_eight_lane_lookup()
 
 
@@ -125,9 +125,9 @@ cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t en
     cdef unsigned int dirty
     for entry in range(first_entry, first_entry + entries):
         l2_location(m, entry, &cache_location)
-        set = cache_set(&m.l2, cache_location.set_offset)
-        way = cache_find(&m.l2, &set, entry)
-        if m.partitions > 1 and has_replica(m, &cache_location, entry) and allocation_of(m, entry).placement != HOST:
+        set = cache_set(&m.l2.cache, cache_location.set_offset)
+        way = cache_find(&m.l2.cache, &set, entry)
+        if m.l2.partitions > 1 and has_replica(m, &cache_location, entry) and allocation_of(m, entry).placement != HOST:
             invalidate_replicas(m, &cache_location, entry, 15)
         if way >= 0:
             allocation = allocation_of(m, entry)
@@ -137,7 +137,7 @@ cdef int64_t invalidate_lines(MemorySystem* m, uint32_t first_entry, uint32_t en
             if dirty:
                 allocation.writebacks += 1
                 m.count.writeback_sectors += sector_count(dirty)
-            cache_empty_way(&m.l2, &set, way)
+            cache_empty_way(&m.l2.cache, &set, way)
     for set_offset in range(m.l1.units * m.l1.sets.by):
         set = cache_set(m.l1, set_offset * m.l1.set_bytes)
         for way in range(m.l1.ways):
@@ -150,7 +150,7 @@ cdef int64_t l2_dirty_sectors(const MemorySystem* m) noexcept nogil:
     """Number of dirty sectors in the L2."""
     cdef int64_t set_offset, total = 0
     cdef uint32_t way
-    for set_offset in range(<int64_t>m.l2.units * m.l2.sets.by):
-        for way in range(m.l2.ways):
-            total += bits_set(cache_set(&m.l2, <uint32_t>set_offset * m.l2.set_bytes).lines[way] >> DIRTY & 15)
+    for set_offset in range(<int64_t>m.l2.cache.units * m.l2.cache.sets.by):
+        for way in range(m.l2.cache.ways):
+            total += bits_set(cache_set(&m.l2.cache, <uint32_t>set_offset * m.l2.cache.set_bytes).lines[way] >> DIRTY & 15)
     return total

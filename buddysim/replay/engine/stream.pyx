@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
 from buddysim.replay.engine.arena cimport arena_block, arena_block_free
-from buddysim.replay.engine.events cimport min_i64
+from buddysim.replay.engine.extremes cimport min_i64
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.address_map cimport locate_line
 from buddysim.replay.engine.address_map_simd cimport location_begin, complete_locations_simd

@@ -6,7 +6,7 @@ too.
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
-from buddysim.replay.engine.dram cimport DeviceLocation, dram_location
+from buddysim.replay.dram.dram cimport DeviceLocation, dram_location
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITEBACK
 from buddysim.replay.engine.address_map cimport locate_entry
@@ -35,10 +35,10 @@ cdef inline int64_t raw_fill(MemorySystem* m, const AllocationState* allocation,
         return host_fill(m, sectors[0], t)
     dram_location(&m.dram, at.bank, at.row, &location)
     location.channel.moved[<int>DEMAND] += bursts
-    if unlikely(m.extra_fetch_mask != 0):
-        location.channel.moved[<int>OVERFETCH] += sector_count(m.extra_fetch_mask)
-        bursts += sector_count(m.extra_fetch_mask)
-        sectors[0] |= m.extra_fetch_mask
+    if unlikely(m.l2.extra_fetch_mask != 0):
+        location.channel.moved[<int>OVERFETCH] += sector_count(m.l2.extra_fetch_mask)
+        bursts += sector_count(m.l2.extra_fetch_mask)
+        sectors[0] |= m.l2.extra_fetch_mask
     return device_fetch(m, &location, bursts, t)
 
 

@@ -10,7 +10,7 @@ from buddysim.replay.engine.cache cimport (
     Line, CacheSet, SectorCache, mark_pending, cache_find, pending_at, cache_replace, cache_set, cache_touch, sector_count,
 )
 from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
 from buddysim.replay.engine.memory cimport (
     MemorySystem, Mshrs, SmPorts, count_wait, histogram_add, l2_load, l2_store, mshr_pop_earlier,

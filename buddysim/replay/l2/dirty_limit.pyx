@@ -8,9 +8,9 @@ from buddysim.replay.engine.set_search cimport order_at
 
 cdef int dirty_limit_init(MemorySystem* m, dict n) except -1:
     """Sets up the limit of a machine (`l2.numbers`); 0: none."""
-    m.max_dirty_sectors = n["l2_max_dirty_sectors"]
-    if m.max_dirty_sectors:
-        m.dirtied = clean_set
+    m.l2.max_dirty_sectors = n["l2_max_dirty_sectors"]
+    if m.l2.max_dirty_sectors:
+        m.l2.dirtied = clean_set
     return 0
 
 
@@ -22,12 +22,12 @@ cdef int64_t clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, int64
     cdef int position, dirty = 0
     cdef int64_t way
     cdef Line line
-    for way in range(m.l2.ways):
+    for way in range(m.l2.cache.ways):
         dirty += sector_count(set.lines[way] >> DIRTY)
-    for position in range(<int>m.l2.ways - 1, -1, -1):
-        if dirty <= m.max_dirty_sectors:
+    for position in range(<int>m.l2.cache.ways - 1, -1, -1):
+        if dirty <= m.l2.max_dirty_sectors:
             break
-        way = order_at(set.order, m.l2.ways, position)
+        way = order_at(set.order, m.l2.cache.ways, position)
         line = set.lines[way]
         if line >> DIRTY & 15:
             dirty -= sector_count(line >> DIRTY)

@@ -1,6 +1,6 @@
 """Set-up of the link."""
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport SECTOR_BYTES
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.link.protocol.base cimport LinkProtocolBase

@@ -35,8 +35,8 @@ from buddysim.machine.units import format_size, parse_time
 from buddysim.replay.lazy_array import lazy_zeros
 
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.dram cimport max_i64
-from buddysim.replay.engine.events cimport NEVER, min_i64
+from buddysim.replay.engine.extremes cimport max_i64, min_i64
+from buddysim.replay.engine.events cimport NEVER
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
 from buddysim.replay.engine.memory cimport (
     MemorySystem, AllocationState, invalidate_lines, link_read, link_write, allocation_of,

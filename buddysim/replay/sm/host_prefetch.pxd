@@ -58,7 +58,7 @@ cdef inline void prefetch_line(const L1s* l1, const MemorySystem* m, const L1* s
 
 cdef inline void prefetch_ports(const MemorySystem* m, const LineLocation* at) noexcept nogil:
     """Prefetches the ports of a line's slice; requests arrive at about the time of the last one."""
-    cdef Slice* slice = &m.slices[at.slice]
+    cdef Slice* slice = &m.l2.slices[at.slice]
     cdef int64_t bucket = (m.last_slice_ps >> BUCKET_BITS) & (PORT_BUCKETS - 1)
     prefetch(slice.mshrs.next)
     prefetch(&slice.port.used[bucket])
@@ -94,5 +94,5 @@ cdef inline void prefetch_ahead(HostPrefetcher* prefetcher, const Scheduler* sch
         if warp.op.n_lines < MANY_LINES:
             at = stream_locations(warp.op)
             prefetch_line(l1, m, &l1.sms[warp.number // MAX_WARPS], at)
-            port_prefetch(&m.slices[at.slice].port, m.last_slice_ps)
-            port_prefetch(&m.slices[at.slice].compressor, m.last_compressor_ps)
+            port_prefetch(&m.l2.slices[at.slice].port, m.last_slice_ps)
+            port_prefetch(&m.l2.slices[at.slice].compressor, m.last_compressor_ps)

@@ -20,8 +20,8 @@ cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const Memo
     if step == 1:
         prefetch(warp)
         prefetch(sm_l1)
-        port_prefetch(&m.sms[prefetcher.next_sm].requests, m.horizon.now_ps)
-        port_prefetch(&m.sms[prefetcher.next_sm].replies, m.last_compressor_ps)
+        port_prefetch(&m.crossbar.sms[prefetcher.next_sm].requests, m.horizon.now_ps)
+        port_prefetch(&m.crossbar.sms[prefetcher.next_sm].replies, m.last_compressor_ps)
         return
     op = warp.op
     if step == 3:

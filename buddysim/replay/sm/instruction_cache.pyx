@@ -3,8 +3,7 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
 from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.dram cimport max_i64
-from buddysim.replay.engine.events cimport min_i64
+from buddysim.replay.engine.extremes cimport max_i64, min_i64
 
 
 cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, dict n) except -1:

@@ -6,8 +6,8 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
 from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.dram cimport max_i64
-from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, min_i64, min_key
+from buddysim.replay.engine.extremes cimport max_i64, min_i64
+from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, min_key
 from buddysim.replay.sm.warp cimport MAX_WARPS
 
 cdef enum:

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.cache cimport sector_count
 from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.memory cimport MemorySystem, SmPorts
 from buddysim.replay.engine.stream cimport MANY_LINES, NEVER_USED, StreamOp, stream_locations, stream_words
 from buddysim.replay.l1.l1 cimport L1, L1s, l1_enter, l1_load, l1_store, load_past_l1
@@ -29,7 +29,7 @@ cdef inline void warp_access(L1s* l1, MemorySystem* m, HostPrefetcher* prefetche
     cdef int requested_load_sectors = 0              # of loads and atomics
     cdef bint past_l1 = op.kind != OP_LOAD or not l1.enabled    # loads bypass the L1
     cdef L1* sm_l1 = &l1.sms[sm]
-    cdef SmPorts* ports = &m.sms[sm]
+    cdef SmPorts* ports = &m.crossbar.sms[sm]
     m.horizon.now_ps = now
     m.count.memory_instructions += 1
     m.count.line_accesses += n

@@ -5,7 +5,7 @@ from libc.string cimport memset
 
 from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_clear_unit
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.horizon cimport horizon_free
 from buddysim.replay.engine.events cimport NEVER, events_init, events_insert, events_set
 from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from buddysim.replay.dram.refresh.base cimport RefreshBase
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.dram cimport Bank, Dram, refresh_interval_start
+from buddysim.replay.dram.dram cimport Bank, Dram, refresh_interval_start
 
 
 cdef int64_t refresh_began(Dram* dram, const Bank* bank, int64_t t) noexcept nogil:

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.dram cimport Dram, PseudoChannel, drain_writes
+from buddysim.replay.dram.dram cimport Dram, PseudoChannel, drain_writes
 
 
 cdef void write_queued(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:

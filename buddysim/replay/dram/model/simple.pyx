@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from buddysim.replay.dram.model.base cimport DramModelBase
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.dram cimport DeviceLocation, Dram, DramOps
+from buddysim.replay.dram.dram cimport DeviceLocation, Dram, DramOps
 from buddysim.replay.engine.port cimport FINE_BITS, Port, port_peek, port_transfer
 
 ORDER = 1

@@ -3,7 +3,8 @@ from libc.stdint cimport int64_t
 
 from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.dram cimport Dram, PseudoChannel, drain_if_due, max_i64
+from buddysim.replay.dram.dram cimport Dram, PseudoChannel, drain_if_due
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.events cimport NEVER
 
 ORDER = 1

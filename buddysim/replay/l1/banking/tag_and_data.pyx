@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport sector_count
-from buddysim.replay.engine.dram cimport max_i64
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport L1_PORT
 from buddysim.replay.engine.memory cimport MemorySystem, count_wait
 from buddysim.replay.engine.stream cimport StreamOp

@@ -13,7 +13,8 @@ from buddysim.replay.engine.cache cimport (
 )
 from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
 from buddysim.replay.engine.division cimport Divisor, divide
-from buddysim.replay.engine.dram cimport DeviceLocation, dram_location, dram_prefetch, max_i64
+from buddysim.replay.dram.dram cimport DeviceLocation, dram_location, dram_prefetch
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport SCHEME_QUEUE, SCHEME_TRAFFIC, Queue, Traffic
 from buddysim.replay.engine.memory cimport MemorySystem, PaddedPort, count_wait, device_read, device_write
 from buddysim.replay.engine.port cimport port_grant_time
@@ -69,8 +70,8 @@ cdef inline MetadataCache* metadata_of(const MemorySystem* m) noexcept nogil:
 cdef inline void locate_metadata(const MemorySystem* m, const MetadataCache* cache, uint32_t line,
                                  DeviceLocation* location) noexcept nogil:
     """Location of a metadata line: after all entries, spread over the pseudo-channels as entries are."""
-    cdef uint32_t group = divide(m.stripe_entries, line)
-    locate_row(m, swizzle(m.stripe_entries, line, group), cache.first_entry + line * cache.line_sectors / 4, location)
+    cdef uint32_t group = divide(m.dram.stripe_entries, line)
+    locate_row(m, swizzle(m.dram.stripe_entries, line, group), cache.first_entry + line * cache.line_sectors / 4, location)
 
 
 cdef inline uint32_t metadata_set(const MetadataCache* cache, uint32_t line) noexcept nogil:

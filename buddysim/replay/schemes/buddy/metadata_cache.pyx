@@ -5,7 +5,7 @@ from buddysim.replay.engine.address_map_simd cimport OwnWords, lane_divisor
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport cache_init
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.dram cimport DeviceLocation
+from buddysim.replay.dram.dram cimport DeviceLocation
 from buddysim.replay.engine.kinds cimport SECTOR_BYTES
 from buddysim.replay.engine.memory cimport MemorySystem, PaddedPort
 

@@ -12,11 +12,13 @@ bus is idle, with one bus turnaround. Refresh reserves bus and activations for t
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.reservation_table cimport (
     TABLE_WORDS, ReservationTable, SlotGrid, reserve_first_free, reserve_slots, slot_at,
 )
 from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
+from buddysim.replay.engine.division cimport Divisor
 from buddysim.replay.engine.horizon cimport Horizon
 from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
 from buddysim.replay.engine.set_search cimport push_number, push_time, set_match
@@ -125,6 +127,10 @@ cdef struct Dram:
     int64_t next_col_ps          # end of read data to the bank's next column command: negative
     int64_t read_to_pre_ps       # end of read data to the precharge: negative
     DramTiming timing
+    Divisor stripe_entries              # entries of a stripe: one per pseudo-channel
+    Divisor row_stripe_entries          # entries of a row stripe: one row in every bank group of every pseudo-channel
+    Divisor banks_of_group
+    uint32_t bank_groups                # a power of two
     PseudoChannel* pseudo        # [n_pseudo]
     Bank* banks                  # [n_pseudo][n_banks]
 
@@ -133,10 +139,6 @@ cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int b
 cdef int64_t enqueue_write(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
 cdef int64_t drain_if_due(Dram* dram, PseudoChannel* channel, int64_t t, bint idle) noexcept nogil
 cdef int64_t drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t remaining) noexcept nogil
-
-
-cdef inline int64_t max_i64(int64_t a, int64_t b) noexcept nogil:
-    return a if a > b else b
 
 
 cdef inline int64_t refresh_interval_start(Dram* dram, int64_t t) noexcept nogil:
