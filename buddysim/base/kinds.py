@@ -30,6 +30,7 @@ HOMES = {
     "DRAM refresh": "buddysim.replay.dram.refresh",
     "link protocol": "buddysim.replay.link.protocol",
     "write drain": "buddysim.replay.dram.write_drain",
+    "metadata prefetcher": "buddysim.replay.schemes.buddy.prefetcher",
     "training scheme": "buddysim.training.schemes",
     "recipe": "buddysim.training.recipes",
     "optimizer": "buddysim.training.optimizers",

@@ -115,7 +115,7 @@ class Machine(MachineFile):
 
     def policies(self) -> dict[str, Any]:
         """The class of each policy that a key names, by its kind (`buddysim.base.kinds`)."""
-        return {kind: registry(kind).find(reduce(getattr, key.split("."), self)) for key, kind in policy_keys()}
+        return {kind: _policy_of(self, key, kind) for key, kind in policy_keys()}
 
     @property
     def clocks(self) -> dict[str, Frequency]:
@@ -184,7 +184,7 @@ class Machine(MachineFile):
             defaults = canonical_figures(scheme_sections()[name](), name)
             if all(figures[key] == value for key, value in defaults.items()):
                 left_out.add(name)
-        later = {key for key, field in own_keys() if not is_counted(field, figures[key])}
+        later = {key for key, field in keys() if not is_counted(field, figures[key])}
         return {
             key: value for key, value in figures.items() if key.partition(".")[0] not in left_out and key not in later
         }
@@ -206,22 +206,39 @@ def own_keys() -> Iterator[tuple[str, FieldInfo]]:
 
 
 @cache
-def policy_keys() -> tuple[tuple[str, str], ...]:
-    """Every dotted key whose values are names of policies, and their kind."""
+def own_policy_keys() -> tuple[tuple[str, str], ...]:
+    """Every dotted key of `own_keys` whose values are names of policies, and their kind."""
     return tuple((key, value_of(field).members) for key, field in own_keys() if value_of(field).members)
+
+
+def policy_keys() -> Iterator[tuple[str, str]]:
+    """Every dotted key whose values are names of policies, and their kind; those of schemes come last."""
+    yield from own_policy_keys()
+    for key, field in scheme_keys():
+        if value_of(field).members:
+            yield key, value_of(field).members
 
 
 def keys() -> Iterator[tuple[str, FieldInfo]]:
     """Return every dotted key that a replay may depend on, with its field; keys of schemes come last."""
     yield from own_keys()
+    yield from scheme_keys()
+
+
+def scheme_keys() -> Iterator[tuple[str, FieldInfo]]:
+    """Every dotted key of the sections of schemes, with its field."""
     for name, section in scheme_sections().items():
         yield from field_keys(section, f"{name}.")
 
 
+def _policy_of(machine: Machine, key: str, kind: str) -> Any:
+    return registry(kind).find(reduce(getattr, key.split("."), machine))
+
+
 def _misfits(machine: Machine) -> Iterator[str]:
     timing, dram = machine.dram.timing, machine.dram
-    for policy in machine.policies().values():
-        yield from policy.misfits(machine)
+    for key, kind in own_policy_keys():  # a scheme refuses what does not fit itself
+        yield from _policy_of(machine, key, kind).misfits(machine)
     if machine.sm.count * machine.l1.size > MAX_L1_BYTES:
         one, most = format_size(machine.l1.size), format_size(MAX_L1_BYTES)
         yield f"l1.size: {machine.sm.count} SMs x {one} is more than {most}"

@@ -32,10 +32,20 @@ warps = [load(0, critical_path_cycles=2)], [store(1)] * 3
 print(*(time_of(machine(sm__policy=policy), *warps) for policy in ("oldest", "gto")))
 """
 
+#: A metadata prefetcher. Each load needs the size in another metadata line before it fetches, which takes 100 ns; two
+#: sectors and the decompressor take 12. After a miss the next line is there.
+TIMES_OF_PREFETCHER = """
+loads = [load(64 * line) for line in range(4)]
+for prefetcher in ("none", "next_line"):
+    serial = machine(metadata_cache__speculative_fetch=False, metadata_cache__prefetcher=prefetcher)
+    print(time_of(serial, loads, scheme="buddy", regions=[(0, 256, 1, 2)], state=[0x44] * 256))
+"""
+
 #: By example: a script that prints times, and these times in ns.
 EXPECTED = {
     "half_lines": (TIMES_OF_BANKING, [cycles + 1 + 100 for cycles in HALF_LINES.values()]),
     "oldest": (TIMES_OF_SCHEDULER, [2 + 200, 4 + 200]),
+    "next_line": (TIMES_OF_PREFETCHER, [1 + 4 * 312, 1 + 2 * (312 + 212)]),
 }
 
 IMPORTS = """

@@ -12,7 +12,7 @@ from buddysim.machine.units import Bandwidth, parse_bandwidth
 
 
 class LinkConfig(Section):
-    """The interconnect to buddy and host memory: two independent directions."""
+    """The interconnect to memory outside the GPU: two independent directions."""
 
     bandwidth: Rate = Field(description="link bandwidth to the GPU")
     write_bandwidth: Annotated[Bandwidth, fields.bandwidth(zero=True)] = fields.key(

@@ -43,7 +43,7 @@ cdef struct CompressedCounters:
     int64_t class_decreases
     int64_t speculative_fills     # fills that fetched device sectors before the entry's size was known
     int64_t misspeculated_fills   # speculative fills that requested a sector in excess
-    int64_t misspeculated_sectors # sectors fetched in excess
+    int64_t misspeculated_sectors  # sectors fetched in excess
     int64_t cancelled_sectors     # sectors requested in excess, and cancelled before device memory read them
 
 # Of one run; the scheme's state (`m.scheme_state`) begins with it.

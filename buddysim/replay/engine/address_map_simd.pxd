@@ -18,7 +18,7 @@ cdef extern from "address_map_simd.h" nogil:
         uint32_t[8] first
         uint32_t[8] second
     ctypedef void (*SlicesOp)(const void* state, const uint32_t* units, int n, uint32_t* slices) noexcept nogil   # n: up to 8
-    ctypedef void (*LocateOwnOp)(const void* state, const uint32_t* entries, int n, OwnWords* own) noexcept nogil # n: up to 8
+    ctypedef void (*LocateOwnOp)(const void* state, const uint32_t* entries, int n, OwnWords* own) noexcept nogil  # n: up to 8
     ctypedef struct LaneDivisor:
         uint32_t by
     ctypedef struct LocationRules:

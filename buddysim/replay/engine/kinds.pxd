@@ -3,7 +3,7 @@
 # Memory that an allocation lies in.
 cpdef enum Placement:
     DEVICE = 0      # device memory, uncompressed
-    COMPRESSED = 1  # device memory, compressed; overflow in buddy memory
+    COMPRESSED = 1  # device memory, compressed; overflow behind the link
     HOST = 2        # host memory, behind the link
 
 # Why sectors move.

@@ -31,7 +31,7 @@ cdef class SchemeBase:
     assumptions: dict[str, str] = {}
     #: Sections of machine files by name (classes derived from `buddysim.machine.section.Section`).
     SECTIONS: dict[str, type] = {}
-    #: Names of the scheme's own kinds of traffic in device memory, which results list by pseudo-channel: `SCHEME_TRAFFIC` and the next.
+    #: Names of the scheme's own kinds of traffic in device memory, by pseudo-channel in results: `SCHEME_TRAFFIC` and the next.
     TRAFFIC: tuple[str, ...] = ()
     #: Names of the scheme's own queues, whose waits results list: `SCHEME_QUEUE` and the next.
     QUEUES: tuple[str, ...] = ()

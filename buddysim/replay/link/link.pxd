@@ -1,4 +1,4 @@
-"""The link to host and buddy memory: a port in each direction, and what its protocol adds to a payload."""
+"""The link to memory outside the GPU: a port in each direction, and what its protocol adds to a payload."""
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.arena cimport Arena

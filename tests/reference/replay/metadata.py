@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from tests.reference.replay.caches import RefCache
+from tests.reference.replay.caches import RefCache, RefCacheLine
 from tests.reference.replay.dram import RefDram
 from tests.reference.replay.hashes import RefAddressMap, hash_index
 from tests.reference.replay.histograms import RefQueueWaits
@@ -56,17 +57,34 @@ class RefMetadataCache:
                 looked_up, max(looked_up, line.ready), "mshr_merges" if line.ready > looked_up else "hits"
             )
         else:
-            victim = self.cache.evict_if_full(number)
-            bursts = self.line_bytes // SECTOR_BYTES
-            if victim is not None and victim[1].dirty:
-                self.dram.count("metadata_write", self.address_map.metadata_location(victim[0]), bursts)
-                self.dram.write(self.address_map.metadata_location(victim[0]), bursts, max(looked_up, victim[1].ready))
-            self.dram.count("metadata_read", self.address_map.metadata_location(number), bursts)
-            line = self.cache.add(number)
-            line.ready = self.dram.read(self.address_map.metadata_location(number), bursts, looked_up)
+            line = self._fetch(number, looked_up)
             lookup = RefMetadataLookup(looked_up, line.ready, "misses")
         if write:
             line.dirty = 1
+        if lookup.word == "misses":
+            for ahead in self.lines_ahead(number):
+                self.fetch_ahead(ahead, looked_up)
         self.counts["metadata.accesses"] += 1
         self.counts[f"metadata.{lookup.word}"] += 1
         return lookup
+
+    def lines_ahead(self, number: int) -> Sequence[int]:
+        """Return the lines that the machine's prefetcher fetches after a miss of a line: none."""
+        assert self.address_map.machine.metadata_cache.prefetcher == "none"
+        return ()
+
+    def fetch_ahead(self, number: int, t: int) -> None:
+        """Fetch a line at `t`, unless it is present or pending, or of no entry."""
+        if number * 2 * self.line_bytes < self.address_map.n_entries and number not in self.cache.set_for(number):
+            self._fetch(number, t)
+
+    def _fetch(self, number: int, t: int) -> RefCacheLine:
+        victim = self.cache.evict_if_full(number)
+        bursts = self.line_bytes // SECTOR_BYTES
+        if victim is not None and victim[1].dirty:
+            self.dram.count("metadata_write", self.address_map.metadata_location(victim[0]), bursts)
+            self.dram.write(self.address_map.metadata_location(victim[0]), bursts, max(t, victim[1].ready))
+        self.dram.count("metadata_read", self.address_map.metadata_location(number), bursts)
+        line = self.cache.add(number)
+        line.ready = self.dram.read(self.address_map.metadata_location(number), bursts, t)
+        return line

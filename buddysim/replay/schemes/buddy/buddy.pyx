@@ -5,11 +5,13 @@ The target ratio of an allocation gives the device sectors of its entries; an en
 """
 from libc.stdint cimport int64_t, uint32_t
 
+from buddysim.base.errors import BuddysimError
 from buddysim.replay.compressed import entries
 from buddysim.replay.compressed.numbers import compressed_numbers
 from buddysim.replay.schemes.buddy import carve_out, metadata_cache
 from buddysim.replay.schemes.buddy.keys import BuddyConfig, MetadataCacheConfig
 from buddysim.replay.schemes.buddy.numbers import metadata_numbers
+from buddysim.replay.schemes.buddy.prefetcher import REGISTRY as PREFETCHERS
 
 from buddysim.replay.compressed.entries cimport (
     CompressedCounters, compressed_fill, compressed_writeback, entries_counters, entries_init,
@@ -25,6 +27,7 @@ from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.replay.schemes.buddy.metadata_cache cimport (
     BuddyState, metadata_counters, metadata_init, metadata_lookup,
 )
+from buddysim.replay.schemes.buddy.prefetcher.base cimport MetadataPrefetcherBase
 
 ORDER = 30
 
@@ -74,6 +77,7 @@ cdef class Scheme(SchemeBase):
     )
     cdef dict compressed
     cdef dict metadata
+    cdef MetadataPrefetcherBase prefetcher
 
     def __cinit__(self):
         self.fill, self.writeback = <FillOp>fill_newer_cpu if cpu_is_newer() else fill, writeback
@@ -86,12 +90,18 @@ cdef class Scheme(SchemeBase):
     def configure(self, machine, allocated_entries, capacity_bytes):
         self.compressed = compressed_numbers(machine, machine.buddy.eight_byte_class)
         self.metadata = metadata_numbers(machine)
+        prefetcher = PREFETCHERS.find(machine.metadata_cache.prefetcher)
+        for misfit in prefetcher.misfits(machine):
+            raise BuddysimError(f"{machine.name}: {misfit}")
+        self.prefetcher = prefetcher()
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         cdef BuddyState* state = <BuddyState*>arena_zeroed(arena, 1, sizeof(BuddyState))
         m.scheme_state = state
         entries_init(&state.entries, self.compressed)
         state.entries.cancel_misspeculated = self.metadata["cancel_misspeculated"]
+        self.prefetcher.prepare(arena)
+        state.metadata.fetch_ahead, state.metadata.prefetcher = self.prefetcher.fetch_ahead, self.prefetcher.state
         return metadata_init(arena, m, &state.metadata, self.metadata)
 
     cdef int64_t requests(self, const MemorySystem* m, int queue):

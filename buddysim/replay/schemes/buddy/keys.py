@@ -72,6 +72,9 @@ class MetadataCacheConfig(Section):
         "cancelled; false: they are read",
         "assumed: the paper does not mention it; true is for comparison",
     )
+    prefetcher: Annotated[str, fields.member_of("metadata prefetcher")] = fields.key(
+        "none", "prefetcher of metadata lines", "assumed: the paper does not mention one", counted=False
+    )
     perfect: Switch = fields.key(
         False,
         "cost of metadata; true: entry sizes are known without lookups and traffic; false: as modelled",

@@ -42,10 +42,14 @@ cdef struct MetadataCounters:
     int64_t mshr_merges       # lookups whose line is in flight for an earlier miss
     int64_t misses
 
+cdef struct MetadataCache
+
+ctypedef void (*FetchAheadOp)(MemorySystem* m, MetadataCache* cache, uint32_t line, int64_t t) noexcept nogil
+
 cdef struct MetadataCache:
     bint perfect              # sizes are known without a lookup
     bint speculate_on_miss    # a fill whose lookup misses fetches device sectors before the size is known
-    bint speculate_on_pending # so does a fill whose metadata line is in flight
+    bint speculate_on_pending  # so does a fill whose metadata line is in flight
     int line_shift            # log2 of the entries that a line covers
     int line_sectors
     uint32_t first_entry      # entry number at which the metadata's range of device memory begins
@@ -56,6 +60,8 @@ cdef struct MetadataCache:
     PaddedPort* ports         # [slices]
     SectorCache lines
     MetadataCounters count
+    FetchAheadOp fetch_ahead  # after the request of a line that missed at `t`; NULL: nothing is fetched ahead
+    void* prefetcher          # its state
     MetadataLanes lanes       # to locate eight lines at a time
 
 cdef struct BuddyState:
@@ -98,6 +104,20 @@ cdef inline int64_t fetch_line(MemorySystem* m, MetadataCache* cache, uint32_t l
     return set.ready_ps[way[0]]
 
 
+cdef inline void fetch_ahead_of_use(MemorySystem* m, MetadataCache* cache, uint32_t line, int64_t t) noexcept nogil:
+    """Fetches a metadata line at `t`, if it is of an entry and neither present nor pending. It takes no time of a port."""
+    cdef CacheSet set
+    cdef DeviceLocation location
+    cdef int64_t way
+    if <int64_t>line << cache.line_shift >= m.n_entries:
+        return
+    set = cache_set(&cache.lines, metadata_set(cache, line))
+    if cache_find(&cache.lines, &set, line) >= 0:
+        return
+    locate_metadata(m, cache, line, &location)
+    fetch_line(m, cache, line, &location, &set, &way, t)
+
+
 cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
                                        int64_t t) noexcept nogil:
     """Looks up an entry's size at `t`; `write` changes it. `at` is NULL if the entry has not been located."""
@@ -135,6 +155,11 @@ cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const Li
         cache.count.misses += 1
         known_ps = fetch_line(m, cache, line, &location, &set, &way, t)
         speculative = cache.speculate_on_miss
+        if write:
+            set.lines[way] = 1 << DIRTY
+        if unlikely(cache.fetch_ahead != NULL):
+            cache.fetch_ahead(m, cache, line, t)
+        return SizeLookup(known_ps, t if speculative else known_ps, speculative)
     if write:
         set.lines[way] = 1 << DIRTY
     return SizeLookup(known_ps, t if speculative else known_ps, speculative)

@@ -1,0 +1,3 @@
+from buddysim.replay.component.base import Component
+
+class MetadataPrefetcherBase(Component): ...
