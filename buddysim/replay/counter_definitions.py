@@ -1,117 +1,53 @@
-"""Definitions of the counters of a replay: `explain`, `results` and docs/reference/replay-counters.md show them.
+"""Definitions of all counters of a replay: `explain`, `results` and docs/reference/replay-counters.md show them.
 
-A scheme defines its own counters in its file (``COUNTERS``). Tests compare the keys of real results with these names,
-and check the laws.
+Parts of the machine declare theirs in their folders (`counters`), schemes in their files (``COUNTERS``); those of whole
+runs are here. Tests compare the keys of real results with these names, and check the laws.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from buddysim.base.counter import define
+from buddysim.replay.component.counted import Counted
+from buddysim.replay.compressed import counters as compressed
+from buddysim.replay.crossbar import counters as crossbar
+from buddysim.replay.dram import counters as dram
+from buddysim.replay.l1 import counters as l1
+from buddysim.replay.l2 import counters as l2
+from buddysim.replay.link import counters as link
+from buddysim.replay.sm import counters as sm
 
 _SECTORS: Final = "sectors"
 _BYTES: Final = "B"
 _FRACTION: Final = "fraction"
 
-_TIME = {
-    "time_ps": (
-        "ps",
-        "Simulated time from the start of the first kernel to the end of the last, with launch latencies.",
-    ),
-    "cycles": ("core cycles", "Simulated time in whole cycles of the machine's core clock."),
-    "warp_instructions": (
-        "instructions",
-        "Instructions that warps issued, memory instructions and compute gaps alike.",
-    ),
-    "memory_instructions": ("instructions", "Loads, stores and atomics that warps issued; barriers do not count."),
-    "line_accesses": ("lines", "Lines that loads, stores and atomics access, each once per instruction."),
-    "load_sectors": (_SECTORS, "Sectors that loads and atomics request."),
-    "store_sectors": (_SECTORS, "Sectors that stores write."),
-}
-
-_L1 = {
-    "l1.sector_accesses": (_SECTORS, "Sectors that loads look up in an L1; loads that bypass the L1 do not count."),
-    "l1.sector_hits": (_SECTORS, "L1 sector lookups that hit a valid sector; MSHR merges do not count."),
-    "l1.sector_mshr_merges": (_SECTORS, "L1 sector lookups that join a miss in flight and send no request."),
-    "l1.sector_misses": (
-        _SECTORS,
-        "L1 sector lookups that neither hit nor join a miss in flight: the L1 requests them.",
-    ),
-    "l1.line_accesses": ("lines", "L1 line lookups, one for each line of a load."),
-    "l1.line_hits": ("lines", "L1 line lookups that find the line's tag, whether or not the sectors are valid."),
-}
-
-_L2 = {
-    "l2.sector_accesses": (_SECTORS, "Sectors that requests look up in the L2, reads and writes together."),
-    "l2.sector_hits": (_SECTORS, "L2 sector lookups that hit, reads and writes together; MSHR merges do not count."),
-    "l2.sector_mshr_merges": (_SECTORS, "L2 sectors read that join a miss in flight and cause no fill."),
-    "l2.read_sectors": (_SECTORS, "L2 sectors that L1 misses, bypassing loads and atomics request."),
-    "l2.read_sector_hits": (_SECTORS, "L2 sectors read that hit a valid sector; MSHR merges do not count."),
-    "l2.write_sectors": (_SECTORS, "L2 sectors that stores write."),
-    "l2.write_sector_hits": (_SECTORS, "L2 sectors written that were valid or had been written before."),
-    "l2.line_accesses": ("lines", "L2 line lookups, one for each line of a request."),
-    "l2.line_hits": ("lines", "L2 line lookups that find the line's tag, whether or not the sectors are valid."),
-    "l2.read_sector_misses": (
-        _SECTORS,
-        "L2 sectors read that are neither valid nor in flight, so memory must supply them.",
-    ),
-    "l2.fill_sectors": (
-        _SECTORS,
-        "Sectors that fills make valid: the missing ones, and the rest of an entry fetched in full.",
-    ),
-    "l2.fills": ("fills", "Requests that miss sectors in the L2 and fetch them from memory."),
-    "l2.writebacks": ("write-backs", "Lines that the L2 evicts with dirty sectors."),
-    "l2.writeback_sectors": (_SECTORS, "Dirty sectors of the lines that the L2 evicts."),
-    "l2.sectors_made_dirty": (_SECTORS, "Clean or absent sectors that a store or atomic makes dirty."),
-    "l2.dirty_sectors_overwritten": (
-        _SECTORS,
-        "Dirty sectors dropped because a memcpy or memset overwrites them in memory.",
-    ),
-    "l2.dirty_sectors_freed": (_SECTORS, "Dirty sectors dropped because the program frees their allocation."),
-    "l2.dirty_sectors_at_end": (_SECTORS, "Dirty sectors in the L2 after the last event of the trace."),
-}
-
-_CHANNEL_LIST = ": a list with a value for each pseudo-channel"
-_DEVICE = {
-    "device.read_bytes": (_BYTES, "Data that the L2 reads from device memory; metadata do not count."),
-    "device.write_bytes": (_BYTES, "Data that the L2 writes to device memory; metadata do not count."),
-    "device.demand_bytes": (_BYTES, "Device data that fills fetch, at most as many sectors as the request misses."),
-    "device.overfetch_bytes": (
-        _BYTES,
-        "Device data that fills fetch beyond the missing sectors, misspeculated ones included.",
-    ),
-    "device.read_modify_write_bytes": (
-        _BYTES,
-        "Device data read for write-backs of entries that the L2 holds only in part.",
-    ),
-    "device.writeback_bytes": (
-        _BYTES,
-        "Device data that write-backs write: compressed entries in full, others their dirty sectors.",
-    ),
-    "device.bus_bytes": (_BYTES, "Bytes that the channels of device memory carry, in bursts of 32 B."),
-    "device.channel_bytes": (_BYTES, f"Bytes that the channels carry{_CHANNEL_LIST}."),
-    "device.channel_demand_bytes": (_BYTES, f"Demand data of fills{_CHANNEL_LIST}."),
-    "device.channel_overfetch_bytes": (_BYTES, f"Over-fetched data of fills{_CHANNEL_LIST}."),
-    "device.channel_read_modify_write_bytes": (_BYTES, f"Data read for partial write-backs{_CHANNEL_LIST}."),
-    "device.channel_writeback_bytes": (_BYTES, f"Data of write-backs, queued writes included{_CHANNEL_LIST}."),
-    "device.channel_metadata_read_bytes": (_BYTES, f"Metadata lines read{_CHANNEL_LIST}."),
-    "device.channel_metadata_write_bytes": (_BYTES, f"Metadata lines written, queued writes included{_CHANNEL_LIST}."),
-    "device.queued_write_bytes": (_BYTES, "Writes that the channels' write queues hold at the end of the run."),
-    "device.row_hits": ("accesses", 'DRAM bank accesses that find their row open; 0 with `dram.model = "simple"`.'),
-    "device.row_misses": ("accesses", 'DRAM bank accesses that open their row; 0 with `dram.model = "simple"`.'),
-}
-
-_LINK = {
-    "link.read_bytes": (_BYTES, "Bytes that the link carries to the GPU, packet headers included."),
-    "link.write_bytes": (_BYTES, "Bytes that the link carries from the GPU, packet headers included."),
-    "link.demand_bytes": (_BYTES, "Payload of fills over the link, at most as many sectors as the request misses."),
-    "link.overfetch_bytes": (_BYTES, "Payload of fills over the link beyond the missing sectors."),
-    "link.read_modify_write_bytes": (
-        _BYTES,
-        "Buddy sectors read for write-backs of entries that the L2 holds only in part.",
-    ),
-    "link.writeback_bytes": (_BYTES, "Payload of write-backs to buddy or host memory."),
+#: Of what schemes count for themselves, in every result.
+_OF_SCHEMES = {
+    "Device memory": {
+        "device.channel_metadata_read_bytes": (
+            _BYTES,
+            "Metadata lines read: a list with a value for each pseudo-channel.",
+        ),
+        "device.channel_metadata_write_bytes": (
+            _BYTES,
+            "Metadata lines written, queued writes included: a list with a value for each pseudo-channel.",
+        ),
+    },
+    "Queueing": {
+        "queueing.metadata_port_histogram": (
+            "lookups",
+            "Histogram of the waits of metadata lookups for the port of their metadata cache slice (with `--queueing`; "
+            "element b counts 2^b to 2^(b+1) - 1 ps).",
+        ),
+    },
+    "Utilization": {
+        "utilization.um_fault_handling": (
+            _FRACTION,
+            "Utilization of the handling of Unified Memory fault batches, 0 to 1 of its peak over the simulated time.",
+        ),
+    },
 }
 
 _FOOTPRINT = {
@@ -174,53 +110,6 @@ _FOOTPRINT = {
         _FRACTION,
         "Mean fraction of extrapolated sizes over all allocations and snapshots that the run used, each once.",
     ),
-}
-
-_LATENCY = {
-    "latency.l1_miss_mean_ps": (
-        "ps",
-        "Mean time from an L1 miss's request to its reply, queues included, rounded down.",
-    ),
-    "latency.l1_miss_histogram": ("loads", "Histogram of L1 miss times: element b counts 2^b to 2^(b+1) - 1 ps."),
-    "latency.l2_miss_histogram": (
-        "fills",
-        "Histogram of the times of fills below the L2: element b counts 2^b to 2^(b+1) - 1 ps.",
-    ),
-}
-
-_WAITS = " (with `--queueing`; element b counts 2^b to 2^(b+1) - 1 ps)"
-_QUEUEING = {
-    f"queueing.{name}_histogram": (unit, f"Histogram of the waits of {what}{_WAITS}.")
-    for name, unit, what in (
-        ("l1_port", "lines", "lines from their instruction's issue until their L1 accepts them"),
-        ("l1_mshr", "lines", "load misses for an MSHR of their L1"),
-        ("l1_store", "lines", "stores until their L1 has a free entry for stores in flight"),
-        ("request_port", "requests", "requests and store data for their SM's crossbar port"),
-        ("reply_port", "replies", "replies to loads for their SM's crossbar port"),
-        ("slice_port", "requests", "requests for the port of their L2 slice"),
-        ("l2_mshr", "fills", "fills for an MSHR of their L2 slice"),
-        ("compressor", "entries", "entries for the compressor or decompressor of their slice"),
-        ("metadata_port", "lookups", "metadata lookups for the port of their metadata cache slice"),
-        ("dram_read", "accesses", "reads of device memory for bank, row, bus and refresh"),
-        ("dram_write", "accesses", "writes until their channel's write queue accepts them"),
-        ("link_read", "transfers", "transfers to the GPU for the link"),
-        ("link_write", "transfers", "transfers from the GPU for the link"),
-    )
-}
-
-_UTILIZATION = {
-    f"utilization.{name}": (_FRACTION, f"Utilization of {what}, 0 to 1 of its peak over the simulated time.")
-    for name, what in (
-        ("dram_channels", "the data buses of device memory"),
-        ("dram_busiest_channel", "the busiest pseudo-channel of device memory"),
-        ("link_read", "the link to the GPU"),
-        ("link_write", "the link from the GPU"),
-        ("l2_slices", "the ports of the L2 slices"),
-        ("crossbar_reply", "the SMs' reply ports at the crossbar"),
-        ("l1", "the L1s, bank-conflict cycles included"),
-        ("um_fault_handling", "the handling of Unified Memory fault batches"),
-        ("issue_slots", "the schedulers' issue slots, those blocked by a busy execution unit included"),
-    )
 }
 
 _SENSITIVITY = {
@@ -333,39 +222,62 @@ _PROVENANCE = {
     ),
 }
 
+_OF_RUNS = {
+    "Footprint and sizes": _FOOTPRINT,
+    "Sensitivity": _SENSITIVITY,
+    "Kernels": _PER_KERNEL,
+    "Allocations": _PER_ALLOCATION,
+    "Simulator": _SIMULATOR,
+    "Provenance": _PROVENANCE,
+}
+
+#: Headings in their order.
+_HEADINGS = (
+    "Time and instructions",
+    "L1",
+    "L2",
+    "Device memory",
+    "Link",
+    "Footprint and sizes",
+    "Latency",
+    "Queueing",
+    "Utilization",
+    "Sensitivity",
+    "Kernels",
+    "Allocations",
+    "Simulator",
+    "Provenance",
+)
+
+#: The modules in which parts of the machine declare their counters, and laws between them.
+PARTS = (sm, l1, crossbar, l2, compressed, dram, link)
+
+#: The counters of the parts of the machine, by name.
+OF_PARTS: Mapping[str, Counted] = {
+    name: counter for heading in _HEADINGS for part in PARTS for name, counter in part.COUNTERS.get(heading, {}).items()
+}
+
+#: The modules of those that parts declare, by name.
+SOURCES: Mapping[str, str] = {
+    name: part.__name__ for part in PARTS for counters in part.COUNTERS.values() for name in counters
+}
+
+#: Equations between counters that hold in every result, whatever its scheme.
 LAWS = (
-    "`l2.sector_accesses` = `l2.read_sectors` + `l2.write_sectors`",
-    "`l2.sector_hits` = `l2.read_sector_hits` + `l2.write_sector_hits`",
-    "`l1.sector_accesses` = `l1.sector_hits` + `l1.sector_mshr_merges` + `l1.sector_misses`",
-    "`load_sectors` = `l1.sector_hits` + `l1.sector_mshr_merges` + `l2.read_sectors`",
-    "`l2.read_sectors` = `l2.read_sector_hits` + `l2.sector_mshr_merges` + `l2.read_sector_misses`",
-    "`l2.sectors_made_dirty` = `l2.writeback_sectors` + `l2.dirty_sectors_overwritten` + `l2.dirty_sectors_freed`"
-    " + `l2.dirty_sectors_at_end`",
-    "`device.read_bytes` = `device.demand_bytes` + `device.overfetch_bytes` + `device.read_modify_write_bytes`",
-    "`device.write_bytes` = `device.writeback_bytes`",
+    *(law for part in PARTS for law in part.LAWS),
     "`device.read_bytes` + `device.write_bytes` + `device.metadata_bytes` = `device.bus_bytes`"
     " + `device.queued_write_bytes`",
     "`speed.memory_instructions_per_s` = `memory_instructions` / `speed.seconds`",
     "`speed.line_accesses_per_s` = `line_accesses` / `speed.seconds`",
 )
 
+
+def _section(heading: str) -> dict[str, tuple[str, str]]:
+    """Unit and definition of each counter under a heading."""
+    parts = [part.COUNTERS.get(heading, {}) for part in PARTS]
+    of_parts = {name: (one.unit, one.text) for counters in parts for name, one in counters.items()}
+    return {**of_parts, **_OF_SCHEMES.get(heading, {}), **_OF_RUNS.get(heading, {})}
+
+
 #: The counters of every replay, by name; the counters of schemes stand in their files.
-COUNTERS = define(
-    {
-        "Time and instructions": _TIME,
-        "L1": _L1,
-        "L2": _L2,
-        "Device memory": _DEVICE,
-        "Link": _LINK,
-        "Footprint and sizes": _FOOTPRINT,
-        "Latency": _LATENCY,
-        "Queueing": _QUEUEING,
-        "Utilization": _UTILIZATION,
-        "Sensitivity": _SENSITIVITY,
-        "Kernels": _PER_KERNEL,
-        "Allocations": _PER_ALLOCATION,
-        "Simulator": _SIMULATOR,
-        "Provenance": _PROVENANCE,
-    },
-    LAWS,
-)
+COUNTERS = define({heading: _section(heading) for heading in _HEADINGS}, LAWS)

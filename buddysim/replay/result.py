@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, file_name, peak_rss_bytes, software
-from buddysim.replay.counters import counters_of, utilization_of
+from buddysim.replay.counters import counters_of, everything_counted, utilization_of
 from buddysim.trace.partial import partial_contents
 
 if TYPE_CHECKING:
@@ -84,18 +84,18 @@ def build_result(run: ReplayRun, seconds: float) -> ReplayResult:
     run : the run
     seconds : wall-clock time of the replay
     """
-    raw = run.engine.counters()
+    counted = everything_counted(run)
     return ReplayResult(
         scheme=run.scheme_name,
-        counters=counters_of(run, raw),
+        counters=counters_of(run, counted),
         per_kernel=run.per_kernel,
-        per_allocation=_per_allocation(run, raw["allocations"]),
-        utilization=utilization_of(run.numbers, raw),
+        per_allocation=_per_allocation(run, counted["allocations"]),
+        utilization=utilization_of(counted),
         provenance=_provenance(run),
         speed={
             "seconds": seconds,
-            "memory_instructions_per_s": raw["memory_instructions"] / seconds if seconds else 0.0,
-            "line_accesses_per_s": raw["line_accesses"] / seconds if seconds else 0.0,
+            "memory_instructions_per_s": counted["memory_instructions"] / seconds if seconds else 0.0,
+            "line_accesses_per_s": counted["line_accesses"] / seconds if seconds else 0.0,
             "peak_rss_bytes": peak_rss_bytes(),
         },
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from buddysim.base.counter import Counter
 from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
+from buddysim.replay.counter_definitions import SOURCES
 from buddysim.replay.schemes import REGISTRY
 from buddysim.training.counter_definitions import COUNTERS as TRAINING_COUNTERS
 
@@ -36,15 +37,17 @@ class CounterText:
 def counter_texts() -> list[CounterText]:
     """Return every counter: those of replays, of training iterations, then those of single schemes."""
     return [
-        *_of_engine(REPLAY_COUNTERS, "replay"),
-        *_of_engine(TRAINING_COUNTERS, "training"),
+        *_of_engine(REPLAY_COUNTERS, "replay", SOURCES),
+        *_of_engine(TRAINING_COUNTERS, "training", {}),
         *_of_schemes(),
     ]
 
 
-def _of_engine(counters: dict[str, Counter], engine: str) -> Iterator[CounterText]:
-    source = f"buddysim/{engine}/counter_definitions.py"
+def _of_engine(counters: dict[str, Counter], engine: str, sources: Mapping[str, str]) -> Iterator[CounterText]:
+    """The counters of an engine; `sources`: modules by name, of those that are not defined with all the others."""
     for counter in counters.values():
+        module = sources.get(counter.name, f"buddysim.{engine}.counter_definitions")
+        source = f"{module.replace('.', '/')}.py"
         yield CounterText(counter.name, engine, counter.unit, counter.text, source, counter.laws)
 
 

@@ -5,8 +5,11 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buddysim.base.counter import law_holds
+from buddysim.replay.counter_definitions import OF_PARTS, PARTS
 from buddysim.replay.engine.kinds import Traffic
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.schemes import REGISTRY
 from tests.replay.bare import run_warps, tiny_machine
 
 ENTRIES = 512
@@ -33,6 +36,13 @@ states = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=ENTR
 device_sectors = st.sampled_from([4, 3, 2, 1, 0])
 
 
+def counters_of_parts(machine, count):
+    """Return the counters that parts of the machine declare, of a bare run."""
+    numbers = engine_numbers(machine, Fraction(1))
+    counted = {**count, "numbers": numbers, "dirty_sectors_at_end": count["dirty_left"]}
+    return {name: counter.value(counted) for name, counter in OF_PARTS.items()}
+
+
 @given(
     warps=warps,
     state=states,
@@ -45,9 +55,9 @@ def test_sectors_and_bytes_are_conserved(warps, state, device_sectors, scheme, b
     machine = tiny_machine(dram__model=banked, um__page_size="4 KiB", um__va_block_size="16 KiB")
     regions = [(0, 200, 1, device_sectors), (200, 300, 2, 4), (300, ENTRIES, 0, 4)]
     count, _ = run_warps(machine, warps, scheme, regions=regions, state=state)
-    hits = count["l1_hits"] + count["l1_mshr_merges"] + count["l2_read_hits"] + count["l2_read_mshr_merges"]
-    assert count["load_sectors"] == hits + count["l2_read_misses"]
-    assert count["sectors_made_dirty"] == count["writeback_sectors"] + count["dirty_left"]
+    counters = counters_of_parts(machine, count) | count["scheme"]
+    for law in (*(law for part in PARTS for law in part.LAWS), *REGISTRY.find(scheme).LAWS):
+        assert law_holds(law, counters), law
     assert sum(count["device"]) == sum(count["dram_bursts"]) + sum(count["dram_queued_bursts"])
     assert sum(count["link_read"]) == count["link_read_total_bytes"]
     assert sum(count["link_write"]) == count["link_write_total_bytes"]

@@ -185,7 +185,7 @@ def test_explain_says_unit_definition_source_and_laws(capsys: pytest.CaptureFixt
     said = capsys.readouterr().out.replace("\n  ", " ")
     assert said.startswith("l2.read_sectors (sectors), replay: L2 sectors that L1 misses")
     assert "law: `l2.read_sectors` = `l2.read_sector_hits` + `l2.sector_mshr_merges` + `l2.read_sector_misses`" in said
-    assert "source: buddysim/replay/counter_definitions.py" in said
+    assert "source: buddysim/replay/l2/counters.py" in said
     assert main(["explain", "l2.read_sector"]) == 2
     assert "(nearest: l2.read_sectors)" in capsys.readouterr().err
     for name in ("link.bandwidth", "slowdown_vs_ideal", "memory.peak_bytes"):

@@ -1,0 +1,51 @@
+"""Counters of the link."""
+
+from __future__ import annotations
+
+from buddysim.replay.component.counted import Counted, PartCounters, busy_fraction, utilization, waits
+from buddysim.replay.engine.kinds import Queue, Traffic
+
+COUNTERS: PartCounters = {
+    "Link": {
+        "link.read_bytes": Counted(
+            "B", "Bytes that the link carries to the GPU, packet headers included.", "link_read_total_bytes"
+        ),
+        "link.write_bytes": Counted(
+            "B", "Bytes that the link carries from the GPU, packet headers included.", "link_write_total_bytes"
+        ),
+        "link.demand_bytes": Counted(
+            "B",
+            "Payload of fills over the link, at most as many sectors as the request misses.",
+            lambda c: c["link_read"][Traffic.DEMAND],
+        ),
+        "link.overfetch_bytes": Counted(
+            "B",
+            "Payload of fills over the link beyond the missing sectors.",
+            lambda c: c["link_read"][Traffic.OVERFETCH],
+        ),
+        "link.read_modify_write_bytes": Counted(
+            "B",
+            "Sectors read over the link for write-backs of entries that the L2 holds only in part.",
+            lambda c: c["link_read"][Traffic.READ_MODIFY_WRITE],
+        ),
+        "link.writeback_bytes": Counted(
+            "B", "Payload of write-backs over the link.", lambda c: c["link_write"][Traffic.WRITEBACK]
+        ),
+    },
+    "Queueing": {
+        "queueing.link_read_histogram": waits(Queue.LINK_READ, "transfers", "transfers to the GPU for the link"),
+        "queueing.link_write_histogram": waits(Queue.LINK_WRITE, "transfers", "transfers from the GPU for the link"),
+    },
+    "Utilization": {
+        "utilization.link_read": utilization(
+            "the link to the GPU",
+            lambda c: busy_fraction(c, c["link_read_total_bytes"] * 10**12 / c["numbers"]["link_bytes_per_s"]),
+        ),
+        "utilization.link_write": utilization(
+            "the link from the GPU",
+            lambda c: busy_fraction(c, c["link_write_total_bytes"] * 10**12 / c["numbers"]["link_write_bytes_per_s"]),
+        ),
+    },
+}
+
+LAWS: tuple[str, ...] = ()
