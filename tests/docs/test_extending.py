@@ -57,13 +57,11 @@ def run(commands: tuple[str, ...], folder: Path, package_parent: Path) -> str:
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)
     (folder / "out").mkdir(exist_ok=True)
-    environment = os.environ | {"PYTHONPATH": str(package_parent)}
+    environment = os.environ | {"PYTHONPATH": str(package_parent)}  # what is compiled stays in the user's cache
     printed = ""
     if any(" workloads " in command for command in commands):
         pytest.importorskip("pyopencl")
-        needs_opencl()  # and what it has compiled is used again: that takes half a minute
-    else:
-        environment["XDG_CACHE_HOME"] = str(folder / "cache")
+        needs_opencl()
     for command in commands:
         assert command.startswith("python -m buddysim "), command
         done = subprocess.run(

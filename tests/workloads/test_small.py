@@ -81,9 +81,12 @@ def test_a_complete_file_stays_and_others_are_made_again(tmp_path: Path, capsys:
 
 def test_a_failed_verification_writes_nothing_and_says_by_how_much(tmp_path: Path) -> None:
     package = tmp_path / "buddysim"
-    shutil.copytree(ROOT / "buddysim", package, ignore=shutil.ignore_patterns("__pycache__"))
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "buddysim", package, ignore=ignored, copy_function=os.symlink)
     kernel = package / "workloads" / "ep" / "ep.cl"
-    kernel.write_text(kernel.read_text().replace("sum_x += t3", "sum_x += 1.0000001 * t3"))
+    changed = kernel.read_text().replace("sum_x += t3", "sum_x += 1.0000001 * t3")
+    kernel.unlink()
+    kernel.write_text(changed)
     done = subprocess.run(
         [sys.executable, "-m", "buddysim", "workloads", "make", "ep", "--scale", "small", "-o", "ep.bin"],
         cwd=tmp_path,
