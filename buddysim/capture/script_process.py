@@ -10,6 +10,7 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 
 def _import_package(folder: Path) -> None:
@@ -28,8 +29,14 @@ def main() -> int:
     del sys.path[0]  # this file's folder
     settings = json.loads(Path(settings_path).read_text())
     _import_package(Path(__file__).resolve().parents[1])
+    from buddysim.base.boundary import ending, inside
+
+    def leave(error: BaseException) -> NoReturn:
+        sys.exit(ending(error).tell())
+
+    runner = inside(lambda: importlib.import_module(settings["runner"]), leave)
     sys.argv = [script, *arguments]
-    code: int = importlib.import_module(settings["runner"]).run(settings, script)
+    code: int = runner.run(settings, script)
     return code
 
 

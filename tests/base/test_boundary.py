@@ -41,8 +41,9 @@ ENTRIES = {
     "sweep/execute.py": "run_point",
     "sweep/cluster.py": "run_remotely",
     "sweep/worker.py": "dask_setup",
-    "capture/torch/script.py": "main",
-    "capture/triton_kernels/script_program.py": "main",
+    "capture/script_process.py": "main",
+    "capture/torch/script.py": "run",
+    "capture/triton_kernels/script_program.py": "run",
     "training/networks/from_torch/find.py": "find_module _imported",
 }
 
