@@ -28,7 +28,7 @@ def entry_times(dict numbers, banking, instructions):
     cdef StreamOp op
     cdef int64_t now, arrival
     cdef int number
-    cdef list found = [], times
+    cdef list entered = [], times
     try:
         m = <MemorySystem*>arena_zeroed(&arena, 1, sizeof(MemorySystem))
         l1s_init(&arena, &l1, 1, numbers, banking)
@@ -40,7 +40,7 @@ def entry_times(dict numbers, banking, instructions):
                 line.entry, line.masks = <uint32_t>number, sectors[number]
                 arrival = l1_enter(&l1, m, l1.sms, now) if l1.enter == NULL else l1.enter(&l1, m, l1.sms, &line, number, now)
                 times.append(arrival)
-            found.append((times, arrival if l1.leave == NULL else l1.leave(&l1, m, l1.sms, &op, arrival)))
+            entered.append((times, arrival if l1.leave == NULL else l1.leave(&l1, m, l1.sms, &op, arrival)))
     finally:
         arena_free(&arena)
-    return found
+    return entered

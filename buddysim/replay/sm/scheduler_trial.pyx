@@ -22,7 +22,7 @@ def picks(WarpSchedulerBase policy, cases):
     cdef Scheduler scheduler, before
     cdef int64_t now
     cdef int slot, picked
-    cdef list found = []
+    cdef list picked_warps = []
     for ready, last_issuer, issued in cases:
         scheduler_init(&scheduler)
         for slot in range(len(ready)):
@@ -31,5 +31,5 @@ def picks(WarpSchedulerBase policy, cases):
         now = issued
         before = scheduler
         picked = scheduler_pick(&scheduler, now, policy.pick)
-        found.append(picked if memcmp(&before, &scheduler, sizeof(Scheduler)) == 0 else None)
-    return found
+        picked_warps.append(picked if memcmp(&before, &scheduler, sizeof(Scheduler)) == 0 else None)
+    return picked_warps
