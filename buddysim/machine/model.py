@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -232,7 +232,10 @@ def scheme_keys() -> Iterator[tuple[str, FieldInfo]]:
 
 
 def _policy_of(machine: Machine, key: str, kind: str) -> Any:
-    return registry(kind).find(reduce(getattr, key.split("."), machine))
+    name: Any = machine
+    for part in key.split("."):
+        name = getattr(name, part)
+    return registry(kind).find(name)
 
 
 def _misfits(machine: Machine) -> Iterator[str]:
