@@ -13,6 +13,7 @@ from buddysim.base.kinds import HOMES, registry
 from buddysim.replay.component import contract
 from buddysim.replay.component.contract import COMMON, Subject, breaches_of, contracts_of, subject_of
 from buddysim.replay.dram import contracts as dram_contracts
+from buddysim.replay.link import contracts as link_contracts
 from buddysim.synthetic import make_trace
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "plugins"
@@ -121,6 +122,19 @@ def test_contracts_of_device_memory(kind: str, wrong: str, said: str | None, mon
     tried = subject_of(kind, registry(kind).names()[0], ())
     breaches = [breach for one in contracts_of(kind) if one not in COMMON for breach in one.breaches(tried)]
     assert (breaches == []) if said is None else (len(breaches) == 1 and said in breaches[0])
+
+
+@pytest.mark.parametrize(("read", "requests", "write"), [(-1, 0, 0), (0, -(2**30), 0), (0, 0, -1)])
+def test_contract_of_link_protocols(read: int, requests: int, write: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def carried(numbers: object, policies: object, payloads: list[int]) -> list[tuple[int, int, int]]:
+        return [(payload + read, payload + requests, payload + write) for payload in payloads]
+
+    monkeypatch.setattr(link_contracts, "carried_bytes", carried)
+    tried = subject_of("link protocol", "packets", ())
+    (breach,) = [breach for one in contracts_of("link protocol")[:1] for breach in one.breaches(tried)]
+    assert breach.startswith(
+        "a write of 32 B: 31 B" if write else "a read" + ("'s requests of 32 B" if requests else " of 32 B: 31 B")
+    )
 
 
 def test_a_kind_without_contracts(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class L1Config(Section):
     line: Annotated[int, fields.size("128 B", "128 B")] = fields.key(
         LINE_BYTES,
         "size of an L1 line of four 32 B sectors; 128 B is the only size modelled",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2; Jia et al., arXiv 1804.06826 (Volta), "
+        "Choukse et al. (arXiv 1903.02596), Tab. 2; Jia et al., arXiv 1804.06826 (Volta), "
         "1903.07486 (Turing); assumed for others",
     )
     load_to_use: PositiveDuration = Field(description="latency of an L1 hit on an idle machine, from issue to use")

@@ -29,8 +29,7 @@ class L2Config(Section):
     line: Annotated[int, fields.size("128 B", "128 B")] = fields.key(
         LINE_BYTES,
         "size of an L2 line of four 32 B sectors; 128 B is the only size modelled",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2; Accel-Sim, SM7_QV100/gpgpusim.config (Volta); "
-        "assumed for others",
+        "Choukse et al. (arXiv 1903.02596), Tab. 2; Accel-Sim, SM7_QV100/gpgpusim.config (Volta); assumed for others",
     )
     load_to_use: PositiveDuration = Field(description="latency of an L2 hit on an idle machine, from issue to use")
     bandwidth: Rate = Field(description="bandwidth of an L2 slice, in each direction")

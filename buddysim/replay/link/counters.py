@@ -48,4 +48,7 @@ COUNTERS: PartCounters = {
     },
 }
 
-LAWS: tuple[str, ...] = ()
+LAWS = (
+    "`link.demand_bytes` + `link.overfetch_bytes` + `link.read_modify_write_bytes` <= `link.read_bytes`",
+    "`link.writeback_bytes` <= `link.write_bytes`",
+)

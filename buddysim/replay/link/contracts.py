@@ -1,0 +1,31 @@
+"""Contracts of the link's policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from buddysim.compress import SECTOR_BYTES
+from buddysim.replay.component.contract import Contract, Subject
+from buddysim.replay.link.trial import carried_bytes
+from buddysim.replay.parameters import engine_numbers
+
+#: Payloads in bytes: up to 64 KiB by sectors, and a block of 2 MiB.
+_PAYLOADS = [*range(SECTOR_BYTES, 2**16 + 1, SECTOR_BYTES), 2**21]
+
+
+def _lost_bytes(subject: Subject) -> Iterator[str]:
+    policies = {kind: policy() for kind, policy in subject.machine.policies().items()}
+    carried = carried_bytes(engine_numbers(subject.machine, Fraction(1)), policies, _PAYLOADS)
+    for payload, (read, requests, write) in zip(_PAYLOADS, carried, strict=True):
+        for transfer, found, least in (
+            ("read", read, payload),
+            ("write", write, payload),
+            ("read's requests", requests, 0),
+        ):
+            if found < least:
+                yield f"a {transfer} of {payload} B: {found} B on the link, expected at least {least} B"
+                return
+
+
+CONTRACTS = {"link protocol": (Contract("the link carries at least the payload", _lost_bytes),)}
