@@ -15,9 +15,9 @@ from buddysim.replay.engine.kinds cimport (
     DEMAND, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITEBACK, sectors_needed,
 )
 from buddysim.replay.engine.address_map cimport locate_entry
-from buddysim.replay.engine.memory cimport (
-    AllocationState, MemorySystem, Slice, device_fetch, device_read, device_write, link_read, link_write,
-)
+from buddysim.replay.dram.transfers cimport device_fetch, device_read, device_write
+from buddysim.replay.engine.memory cimport AllocationState, MemorySystem, Slice
+from buddysim.replay.link.transfers cimport link_read, link_write
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 
 # Where the sectors of a compressed entry are stored.

@@ -9,10 +9,21 @@ Two sentinels are no allocations: number -1 contains every entry, and ends a sea
 `n_allocations` contains none. Segments of lazy allocations (`replay/lazy_allocations.py`) enter `allocation_of_page` when they
 are materialized.
 """
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.engine.memory cimport MemorySystem, AllocationState
+
+
+cdef inline AllocationState* allocation_of(MemorySystem* m, uint32_t entry) noexcept nogil:
+    """The live allocation that contains an entry; often that of the last lookup."""
+    cdef AllocationState* allocation = m.last_allocation
+    if entry - allocation.first_entry >= allocation.entries:
+        allocation = m.allocations - 1 + m.allocation_of_page[entry >> 6]
+        while entry - allocation.first_entry >= allocation.entries:
+            allocation = m.allocations - 1 + allocation.next
+        m.last_allocation = allocation
+    return allocation
 
 
 cdef inline AllocationState* allocation_of_line(const MemorySystem* m, uint64_t line) noexcept nogil:

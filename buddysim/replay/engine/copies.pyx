@@ -5,7 +5,7 @@ from buddysim.replay.engine.cache cimport (
     Line, CacheSet, cache_find, cache_replace, cache_set, cache_touch,
 )
 from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
-from buddysim.replay.engine.memory cimport evict_line, l2_class
+from buddysim.replay.l2.l2 cimport evict_line, l2_class
 from buddysim.replay.l2.partitions cimport invalidate_replicas, invalidate_sectors
 
 cdef enum:

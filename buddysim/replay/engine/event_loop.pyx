@@ -19,7 +19,8 @@ from buddysim.replay.engine.kinds cimport (
     HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, QUEUES, REPLY_PORT, SCHEME_QUEUE, WRITEBACK,
 )
 from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, l2_dirty_sectors, memory_init, count_waits_in
+from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, memory_init, count_waits_in
+from buddysim.replay.l2.l2 cimport l2_dirty_sectors
 from buddysim.replay.engine.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.stream cimport (

@@ -10,9 +10,10 @@ from buddysim.replay.dram.dram cimport DeviceLocation, dram_location
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITEBACK
 from buddysim.replay.engine.address_map cimport locate_entry
-from buddysim.replay.engine.memory cimport (
-    MemorySystem, AllocationState, Slice, device_fetch, device_write, link_read, link_write, allocation_of,
-)
+from buddysim.replay.dram.transfers cimport device_fetch, device_write
+from buddysim.replay.engine.allocations cimport allocation_of
+from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, Slice
+from buddysim.replay.link.transfers cimport link_read, link_write
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 
 

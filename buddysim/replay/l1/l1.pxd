@@ -12,9 +12,9 @@ from buddysim.replay.engine.cache cimport (
 from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
-from buddysim.replay.engine.memory cimport (
-    MemorySystem, Mshrs, SmPorts, count_wait, histogram_add, l2_load, l2_store, mshr_pop_earlier,
-)
+from buddysim.replay.engine.memory cimport MemorySystem, SmPorts, count_wait, histogram_add
+from buddysim.replay.engine.mshrs cimport Mshrs, mshr_pop_earlier
+from buddysim.replay.l2.l2 cimport l2_load, l2_store
 from buddysim.replay.engine.stream cimport StreamOp
 
 # L1 of one SM, except for its lines. One cache line of the CPU.

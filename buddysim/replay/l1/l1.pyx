@@ -1,7 +1,7 @@
 """Set-up of the L1s, and what bypasses them."""
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_init
-from buddysim.replay.engine.memory cimport mshrs_init
+from buddysim.replay.engine.mshrs cimport mshrs_init
 from buddysim.replay.l1.banking.base cimport L1BankingBase
 
 

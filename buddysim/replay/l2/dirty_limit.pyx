@@ -2,7 +2,8 @@
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.cache cimport DIRTY, PARTIAL, CacheSet, Line, sector_count
-from buddysim.replay.engine.memory cimport MemorySystem, Slice, evict_line
+from buddysim.replay.engine.memory cimport MemorySystem, Slice
+from buddysim.replay.l2.l2 cimport evict_line
 from buddysim.replay.engine.set_search cimport order_at
 
 

@@ -10,9 +10,9 @@ from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport SLICE_PORT
 from buddysim.replay.engine.address_map cimport CacheLocation
 from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.memory cimport (
-    MemorySystem, Slice, SmPorts, evict_line, home_slice_load, mshr_pop, port_transfer_counted,
-)
+from buddysim.replay.engine.memory cimport MemorySystem, Slice, SmPorts, port_transfer_counted
+from buddysim.replay.engine.mshrs cimport mshr_pop
+from buddysim.replay.l2.l2 cimport evict_line, home_slice_load
 
 
 cdef int partitions_init(MemorySystem* m, dict n) except -1:

@@ -14,7 +14,8 @@ from buddysim.replay.compressed.entries cimport (
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.kinds cimport HOST
-from buddysim.replay.engine.memory cimport FillOp, MemorySystem, AllocationState, Slice, allocation_of
+from buddysim.replay.engine.allocations cimport allocation_of
+from buddysim.replay.engine.memory cimport FillOp, MemorySystem, AllocationState, Slice
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback

@@ -38,9 +38,10 @@ from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.extremes cimport max_i64, min_i64
 from buddysim.replay.engine.events cimport NEVER
 from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
-from buddysim.replay.engine.memory cimport (
-    MemorySystem, AllocationState, invalidate_lines, link_read, link_write, allocation_of,
-)
+from buddysim.replay.engine.allocations cimport allocation_of
+from buddysim.replay.engine.memory cimport MemorySystem, AllocationState
+from buddysim.replay.l2.l2 cimport invalidate_lines
+from buddysim.replay.link.transfers cimport link_read, link_write
 from buddysim.replay.link.link cimport WRITE_DATA, link_bytes, link_write_cost
 from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.engine.scheme cimport SchemeBase

@@ -7,7 +7,8 @@ from buddysim.replay.engine.cache cimport SectorCache, cache_prefetch
 from buddysim.replay.engine.compiler_hints cimport prefetch
 from buddysim.replay.engine.division cimport divide
 from buddysim.replay.engine.events cimport key_number
-from buddysim.replay.engine.memory cimport MemorySystem, Slice, l2_prefetch
+from buddysim.replay.engine.memory cimport MemorySystem, Slice
+from buddysim.replay.l2.l2 cimport l2_prefetch
 from buddysim.replay.engine.port cimport BUCKET_BITS, PORT_BUCKETS, port_prefetch
 from buddysim.replay.engine.stream cimport MANY_LINES, StreamOp, stream_bytes, stream_locations
 from buddysim.replay.l1.l1 cimport L1, L1s

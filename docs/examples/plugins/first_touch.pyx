@@ -9,15 +9,15 @@ from buddysim.machine.section import Section
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.engine.cache cimport Line
 from buddysim.replay.engine.kinds cimport HOST
-from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, Slice, allocation_of
+from buddysim.replay.engine.allocations cimport allocation_of
+from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, Slice
 from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport host_fill, host_writeback, raw_fill, raw_writeback
 
 cdef enum:
     PAGE_BITS = 9               # log2 of the entries of a 64 KiB page
-    IN_DEVICE = 1               # values of `homes`; 0: not touched yet
-    IN_HOST = 2
+    IN_DEVICE = 1, IN_HOST = 2  # values of `homes`; 0: not touched yet
 
 cdef struct Pages:
     int64_t capacity            # pages that fit device memory

@@ -16,7 +16,8 @@ from buddysim.replay.engine.division cimport Divisor, divide
 from buddysim.replay.dram.dram cimport DeviceLocation, dram_location, dram_prefetch
 from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.kinds cimport SCHEME_QUEUE, SCHEME_TRAFFIC, Queue, Traffic
-from buddysim.replay.engine.memory cimport MemorySystem, PaddedPort, count_wait, device_read, device_write
+from buddysim.replay.dram.transfers cimport device_read, device_write
+from buddysim.replay.engine.memory cimport MemorySystem, PaddedPort, count_wait
 from buddysim.replay.engine.port cimport port_grant_time
 
 cdef extern from "metadata_lanes.h" nogil:

@@ -1,0 +1,33 @@
+"""Requests and replies through ports; or through what a hook puts in place of ports."""
+from libc.stdint cimport int64_t
+
+from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.engine.compiler_hints cimport unlikely
+from buddysim.replay.engine.extremes cimport max_i64
+from buddysim.replay.engine.kinds cimport REPLY_PORT, REQUEST_PORT, SLICE_PORT
+from buddysim.replay.engine.memory cimport MemorySystem, Slice, SmPorts, count_wait, port_transfer_counted
+
+
+cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
+    """Sends a request for a line: `requests` sectors through the SM's port, `n` through the slice's. Returns its start there."""
+    if unlikely(m.crossbar.send_requests != NULL):
+        m.last_slice_ps = m.crossbar.send_requests(m, sm, slice, n, t) + m.crossbar.request_ps
+        return m.last_slice_ps
+    t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, requests * m.crossbar.request_cost)
+    m.last_slice_ps = t + m.crossbar.request_ps
+    return port_transfer_counted(m, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.l2.slice_cost)
+
+
+cdef inline int64_t reply_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int64_t t) noexcept nogil:
+    """Sends `n` sectors that a slice has at `t` to an SM; returns the time at which the SM can use the last one."""
+    cdef int64_t departure_ps
+    if unlikely(m.crossbar.send_replies != NULL):
+        departure_ps = m.crossbar.send_replies(m, sm, slice, n, t)
+        count_wait(m, REPLY_PORT, max_i64(0, departure_ps - (n - 1) * m.crossbar.sector_ps - t))
+        return departure_ps + m.crossbar.reply_ps
+    t += m.crossbar.reply_ps
+    t = port_transfer_counted(m, REPLY_PORT, &sm.replies, t, n * m.crossbar.reply_cost)
+    return t + (n - 1) * m.crossbar.sector_ps
+
+
+cdef int crossbar_init(Arena* arena, MemorySystem* m, dict n) except -1

@@ -1,0 +1,1 @@
+# For other extensions only (crossbar.pxd): nothing here is visible from Python.

@@ -1,0 +1,18 @@
+"""Set-up of the crossbar."""
+from buddysim.replay.crossbar.input_queues cimport input_queues_init
+from buddysim.replay.crossbar.interleaved_requesters cimport interleaving_init
+from buddysim.replay.engine.arena cimport arena_zeroed
+from buddysim.replay.engine.memory cimport Crossbar
+
+
+cdef int crossbar_init(Arena* arena, MemorySystem* m, dict n) except -1:
+    """Sets up the crossbar of a machine (`crossbar.numbers`), after its L2."""
+    cdef Crossbar* crossbar = &m.crossbar
+    crossbar.request_ps, crossbar.reply_ps, crossbar.sector_ps = n["request_ps"], n["reply_ps"], n["sector_ps"]
+    crossbar.reply_cost, crossbar.request_cost, crossbar.n_sms = n["reply_cost"], n["request_cost"], n["sms"]
+    crossbar.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
+    if n["crossbar_input_queued"]:
+        input_queues_init(arena, m, n)
+        if n["interleave_requesters"]:
+            interleaving_init(arena, m)
+    return 0

@@ -1,0 +1,1 @@
+# For other extensions only (transfers.pxd): nothing here is visible from Python.

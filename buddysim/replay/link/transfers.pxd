@@ -1,0 +1,30 @@
+"""Reads and writes behind the link, counted."""
+from libc.stdint cimport int64_t
+
+from buddysim.replay.engine.compiler_hints cimport unlikely
+from buddysim.replay.engine.kinds cimport LINK_READ, LINK_WRITE, Traffic
+from buddysim.replay.engine.memory cimport MemorySystem, port_transfer_counted
+from buddysim.replay.engine.port cimport FINE_BITS
+from buddysim.replay.link.link cimport READ_DATA, WRITE_DATA, link_bytes, link_read_cost, link_write_cost
+
+
+cdef int64_t link_request(MemorySystem* m, int64_t payload, int64_t t) noexcept nogil
+
+
+cdef inline int64_t link_read(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
+    """Reads `payload` bytes behind the link for an L2 slice, at `t`; returns their arrival there."""
+    cdef int64_t total = link_bytes(&m.link, payload, READ_DATA)
+    cdef int64_t cost = link_read_cost(&m.link, total)
+    if unlikely(m.link.packets != NULL):
+        t = link_request(m, payload, t)
+    m.count.link_read[<int>kind] += payload
+    m.link.read_bytes += total
+    return port_transfer_counted(m, LINK_READ, &m.link.ports[0], t, cost) + m.link.read_ps + (cost >> FINE_BITS)
+
+
+cdef inline int64_t link_write(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
+    """Posts a write of `payload` bytes behind the link at `t`; returns the time at which the link accepts them."""
+    cdef int64_t total = link_bytes(&m.link, payload, WRITE_DATA)
+    m.count.link_write[<int>kind] += payload
+    m.link.write_bytes += total
+    return port_transfer_counted(m, LINK_WRITE, &m.link.ports[1], t, link_write_cost(&m.link, total))
