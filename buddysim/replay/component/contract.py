@@ -88,7 +88,7 @@ def subject_of(kind: str, name: str, traces: Sequence[Path]) -> Subject:
     """
     key = next((key for key, chosen in policy_keys() if chosen == kind), None)
     misfit = ""
-    for preset in (ReplayRequest.machine, *Machine.presets()):
+    for preset in (str(ReplayRequest.machine), *Machine.presets()):
         machine = Machine.load(preset)
         try:
             return Subject(kind, name, machine.with_overrides({key: name}) if key else machine, traces)

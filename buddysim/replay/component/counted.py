@@ -59,4 +59,4 @@ def utilization(what: str, value: Callable[[Mapping[str, Any]], float]) -> Count
 
 def busy_fraction(c: Mapping[str, Any], busy_ps: float, units: int = 1) -> float:
     """Return the fraction of the simulated time that units are busy, `busy_ps` in all."""
-    return busy_ps / (units * max(1, c["now_ps"]))
+    return busy_ps / (units * max(1, int(c["now_ps"])))

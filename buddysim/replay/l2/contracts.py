@@ -28,14 +28,14 @@ def _slices(subject: Subject, entries: Sequence[int], eight_at_a_time: bool) -> 
         engine_numbers(machine, Fraction(1)), allocations, classes, REGISTRY.find(BASELINE)(), policies
     )
     parts = [entries[first : first + _AT_A_TIME] for first in range(0, len(entries), _AT_A_TIME)]
-    return [line["slice"] for part in parts for line in engine.locations(list(part), eight_at_a_time)]
+    return [int(line["slice"]) for part in parts for line in engine.locations(list(part), eight_at_a_time)]
 
 
 def _tried(subject: Subject) -> list[int]:
     """Lines of the first groups of units, and others anywhere."""
     unit = subject.machine.l2.interleave_granularity // ENTRY_BYTES
     first = [number * unit for number in range(4 * subject.machine.l2.slices)]
-    return first + np.random.default_rng(1).integers(0, _ENTRIES, 4096).tolist()
+    return first + [int(entry) for entry in np.random.default_rng(1).integers(0, _ENTRIES, 4096)]
 
 
 def _beyond(subject: Subject) -> Iterator[str]:
