@@ -56,7 +56,7 @@ def touched(launches: list[ModelledKernel] | ModelledKernel, folder: Path) -> Co
     accesses: Counter[tuple[int, int]] = Counter()
     for launch in launches if isinstance(launches, list) else [launches]:
         blocks = np.arange(launch.blocks, dtype=np.int64).reshape(-1, 1, 1)
-        for access in launch.program(blocks):
+        for access in launch.accesses(blocks):
             lanes = np.broadcast_to(access.addresses, (launch.blocks, launch.warps, 32)).reshape(-1)
             for address in lanes[lanes >= 0].tolist():
                 for byte in range(0, access.bytes_per_lane, 4):

@@ -29,17 +29,22 @@ def test_addresses_agree_with_the_reference_model(
     threads: list[tuple[int, int]],
     blocks: list[tuple[int, int, int, int]],
 ) -> None:
-    all_steps = np.full((2 * len(blocks), 3, 32), -7, np.int64)
+    iterations, advance = 2, 3
+    all_steps = np.full((2 * len(blocks), 3 * iterations, 32), -7, np.int64)
     fill_addresses(
-        all_steps[:, 1],
+        all_steps[:, 1::3],
         1 << 40,
         *(np.array(one, np.int64) for one in (first, second)),
         np.array(window, np.int64),
         np.array(threads, np.int64).T.copy(),
         np.array(blocks, np.int64).T.copy(),
+        advance,
     )
-    assert all_steps[:, 1].ravel().tolist() == ref_lane_addresses(1 << 40, first, second, window, threads, blocks)
-    assert (all_steps[:, ::2] == -7).all()  # the instructions before and behind it
+    for iteration in range(iterations):
+        of_threads = [(at, k + iteration * advance) for at, k in threads]
+        expected = ref_lane_addresses(1 << 40, first, second, window, of_threads, blocks)
+        assert all_steps[:, 3 * iteration + 1].ravel().tolist() == expected
+    assert (all_steps.reshape(-1, 3, 32)[:, ::2] == -7).all()  # the instructions before and behind it
 
 
 def axis(extent: int, first: int, step: int) -> ProductAxis:
@@ -52,7 +57,7 @@ def test_a_filter_of_three_rows_by_hand() -> None:
     elements = ElementAddresses(1000, axis(2, -1, 2), axis(3, 0, 1), Window((4, 1), (1, 1), (100, 4)))
     threads = np.array([[0] * 3 + [1] * 3 + [2] * 26, [0, 1, 2] * 2 + [0] * 26])
     tile = TileAddresses(elements, threads, np.array([[0], [0], [2], [3]]))
-    lanes = np.asarray(tile)
+    lanes = tile.at(0)
     assert lanes.shape == (1, 1, 32)
     assert lanes[0, 0, :6].tolist() == [-1, 1000, 1100, 1100, 1200, 1300]
     assert set(lanes[0, 0, 6:].tolist()) == {-1}  # behind the last output
@@ -62,7 +67,7 @@ def test_what_a_backward_pass_reads_by_hand() -> None:
     """The same convolution backwards: rows 0 to 3 of the input reach outputs at (row + 1 - filter row) / 2."""
     elements = ElementAddresses(1000, axis(4, 1, 1), axis(3, 0, -1), Window((2, 1), (2, 1), (100, 4)))
     threads = np.array([[0] * 3 + [3] * 3 + [0] * 26, [0, 1, 2] * 2 + [3] * 26])
-    lanes = np.asarray(TileAddresses(elements, threads, np.array([[0], [0], [4], [3]])))[0, 0]
+    lanes = TileAddresses(elements, threads, np.array([[0], [0], [4], [3]])).at(0)[0, 0]
     assert lanes[:6].tolist() == [-1, 1000, -1, -1, -1, 1100]
 
 
@@ -72,4 +77,4 @@ def test_parts_outside_of_an_operand_are_refused(row: int, number: int) -> None:
     blocks[row] = number
     elements = ElementAddresses(0, axis(4, 0, 1), axis(4, 0, 1))
     with pytest.raises(ValueError, match="block 0"):
-        np.asarray(TileAddresses(elements, np.zeros((2, 32), np.int64), blocks))
+        TileAddresses(elements, np.zeros((2, 32), np.int64), blocks).at(0)

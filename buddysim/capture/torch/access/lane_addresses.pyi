@@ -9,4 +9,5 @@ def fill_addresses(
     window: NDArray[np.int64],
     threads: NDArray[np.int64],
     blocks: NDArray[np.int64],
+    advance: int,
 ) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -53,6 +53,36 @@ class Access:
 
 
 @dataclass(frozen=True)
+class AccessLoop:
+    """Instructions that some thread blocks repeat.
+
+    Attributes
+    ----------
+    accesses : of an iteration; those of a product's tiles advance with it
+    iterations : number of them
+    first_gap : other instructions before the first one, in the first iteration
+    """
+
+    accesses: tuple[Access, ...]
+    iterations: int
+    first_gap: int
+
+    @property
+    def steps(self) -> int:
+        """Number of memory instructions and barriers of a warp."""
+        return len(self.accesses) * self.iterations
+
+    def __iter__(self) -> Iterator[Access]:
+        for iteration in range(self.iterations):
+            for index, access in enumerate(self.accesses):
+                addresses = access.addresses
+                if isinstance(addresses, TileAddresses):
+                    addresses = addresses.at(iteration)
+                gap = access.gap_instructions if iteration or index else self.first_gap
+                yield replace(access, addresses=addresses, gap_instructions=gap)
+
+
+@dataclass(frozen=True)
 class ModelledKernel:
     """A kernel.
 
@@ -61,16 +91,21 @@ class ModelledKernel:
     name : of the kernel
     blocks, warps : the grid: thread blocks, and whole warps of each
     steps : approximate memory instructions of a warp
-    program : function from the numbers of some blocks, int64 (blocks, 1, 1), to their warps' instructions
+    program : function from the numbers of some blocks, int64 (blocks, 1, 1), to their warps' instructions and loops
     """
 
     name: str
     blocks: int
     warps: int
     steps: int
-    program: Callable[[Addresses], Iterator[Access]]
+    program: Callable[[Addresses], Iterator[Access | AccessLoop]]
     registers: int = 32
     shared_bytes: int = 0
+
+    def accesses(self, blocks: Addresses) -> Iterator[Access]:
+        """Yield the instructions of some blocks, one by one."""
+        for one in self.program(blocks):
+            yield from _loop(one)
 
     @property
     def instructions(self) -> int:
@@ -165,25 +200,37 @@ def write_launch(writer: TraceWriter, launch: ModelledKernel, launch_index: int)
     writer.end_kernel()
 
 
+def _loop(one: Access | AccessLoop) -> AccessLoop:
+    return one if isinstance(one, AccessLoop) else AccessLoop((one,), 1, one.gap_instructions)
+
+
 def _write_blocks(writer: TraceWriter, launch: ModelledKernel, numbers: Addresses) -> None:
-    accesses = list(launch.program(numbers.reshape(-1, 1, 1)))
+    loops = [_loop(one) for one in launch.program(numbers.reshape(-1, 1, 1))]
     shape = (len(numbers), launch.warps, LANES)
-    n_warps, n_steps = len(numbers) * launch.warps, len(accesses)
+    n_warps, n_steps = len(numbers) * launch.warps, sum(loop.steps for loop in loops)
     addresses = np.empty((n_warps, n_steps, LANES), np.int64)
-    for step, access in enumerate(accesses):
-        if isinstance(access.addresses, TileAddresses):
-            access.addresses.fill(addresses[:, step])
-        else:
-            addresses[:, step].reshape(shape)[...] = access.addresses
-    kinds = np.array([access.kind for access in accesses], np.uint8)
-    sizes = np.array([access.bytes_per_lane for access in accesses], np.uint8)
+    kinds, sizes = np.empty(n_steps, np.uint8), np.empty(n_steps, np.uint8)
+    gaps, uses = np.empty(n_steps, np.uint32), np.zeros(n_steps, np.uint32)
+    first = 0
+    for loop in loops:
+        for index, access in enumerate(loop.accesses):
+            steps = slice(first + index, first + loop.steps, len(loop.accesses))
+            kinds[steps], sizes[steps], gaps[steps] = access.kind, access.bytes_per_lane, access.gap_instructions
+            if access.kind == OP_LOAD:
+                uses[steps] = access.use
+            if isinstance(access.addresses, TileAddresses):
+                access.addresses.fill(addresses[:, steps])
+            else:
+                of_warps = np.broadcast_to(access.addresses, shape).reshape(n_warps, 1, LANES)
+                addresses[:, steps] = of_warps
+        gaps[first] = loop.first_gap
+        first += loop.steps
     counts, lines = coalesce(addresses.reshape(-1, LANES), sizes, (kinds == OP_STORE).astype(np.uint8))
     counts = counts.reshape(n_warps, n_steps)
     is_active = (counts > 0) | (kinds == OP_BARRIER)
     ops = np.zeros((n_warps, n_steps), OP_DTYPE)
     ops["kind"], ops["bytes_per_lane"] = kinds, sizes
-    ops["gap_instructions"] = [access.gap_instructions for access in accesses]
-    ops["use_distance"] = [access.use if access.kind == OP_LOAD else 0 for access in accesses]
+    ops["gap_instructions"], ops["use_distance"] = gaps, uses
     ops["flags"] = np.where(kinds == OP_ATOMIC, FLAG_NO_RETURN, 0)
     ops["n_lines"] = counts
     ops["bytes_per_lane"][:, kinds == OP_BARRIER] = 0

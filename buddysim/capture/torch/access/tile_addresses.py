@@ -98,18 +98,23 @@ class TileAddresses:
     elements : of the operand
     threads : int64 (2, threads): each thread's indices, from its block's first ones
     blocks : int64 (4, blocks): first indices of each block along both axes, and the ends of its parts
+    advance : by which the second index rises from one iteration of a loop to the next
     """
 
     elements: ElementAddresses
     threads: Numbers
     blocks: Numbers
+    advance: int = 0
 
     def fill(self, out: Numbers) -> None:
-        """Write the addresses to an array (blocks x warps, 32)."""
-        one = self.elements
-        fill_addresses(out, one.address, one.first.parts, one.second.parts, one.bounds, self.threads, self.blocks)
+        """Write the addresses to an array (blocks x warps, iterations, 32)."""
+        one, blocks = self.elements, self.blocks
+        fill_addresses(
+            out, one.address, one.first.parts, one.second.parts, one.bounds, self.threads, blocks, self.advance
+        )
 
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> Numbers:
-        out = np.empty((self.blocks.shape[1] * self.threads.shape[1] // _LANES, _LANES), np.int64)
+    def at(self, iteration: int) -> Numbers:
+        """Return the addresses in an iteration: int64 (blocks, warps, 32)."""
+        out = np.empty((self.blocks.shape[1] * self.threads.shape[1] // _LANES, iteration + 1, _LANES), np.int64)
         self.fill(out)
-        return out.reshape(self.blocks.shape[1], -1, _LANES)
+        return out[:, iteration].reshape(self.blocks.shape[1], -1, _LANES)

@@ -10,7 +10,7 @@ Thread blocks take tiles in order, along m first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from buddysim.capture.torch.access.launch import (
     LANES,
     Access,
+    AccessLoop,
     Addresses,
     ModelledKernel,
     add_atomically,
@@ -121,7 +122,7 @@ class TiledMatmul:
             shared_bytes=2 * _ELEMENT * DEPTH * (rows + columns),
         )
 
-    def _program(self, blocks: Addresses) -> Iterator[Access]:
+    def _program(self, blocks: Addresses) -> Iterator[Access | AccessLoop]:
         rows, columns = self.tile
         n_rows, n_columns = self._tiles
         part, tile = np.divmod(blocks.reshape(-1), n_rows * n_columns)
@@ -131,25 +132,19 @@ class TiledMatmul:
         iterations = -(-self.k // (DEPTH * self.parts))
         first_k = part * iterations * DEPTH
         end_k = np.minimum(first_k + iterations * DEPTH, self.k)
+        work = rows * columns * DEPTH // (LANES * warps)  # multiply-adds of a thread per iteration
         fetches = [
-            (factor, first, np.full_like(first, end), list(_tile_fetches(factor, size, warps)))
+            load(TileAddresses(factor.elements, of_threads, ranges, DEPTH), _ELEMENT * factor.vector, 0, work or 1)
             for factor, first, size, end in (
                 (self.left, first_m, rows, self.m),
                 (self.right, first_n, columns, self.n),
             )
+            for ranges in [np.stack([first, first_k, np.full_like(first, end), end_k])]
+            for of_threads in _tile_fetches(factor, size, warps)
         ]
-        work = rows * columns * DEPTH // (LANES * warps)  # multiply-adds of a thread per iteration
-        for iteration in range(iterations):
-            gap = (
-                work if iteration else 0
-            )  # two buffers: computes the last iteration's tile while this one's is fetched
-            for factor, first, end, each_fetch in fetches:
-                ranges = np.stack([first, first_k + iteration * DEPTH, end, end_k])
-                for of_threads in each_fetch:
-                    addresses = TileAddresses(factor.elements, of_threads, ranges)
-                    yield load(addresses, _ELEMENT * factor.vector, gap, work or 1)
-                    gap = 0
-            yield barrier()
+        # Two buffers: computes the last iteration's tile while this one's is fetched.
+        fetches[0] = replace(fetches[0], gap_instructions=work)
+        yield AccessLoop((*fetches, barrier()), iterations, first_gap=0)
         yield from self._results(first_m, first_n, warps)
 
     def _results(self, first_m: Addresses, first_n: Addresses, warps: int) -> Iterator[Access]:
