@@ -18,6 +18,7 @@ DOCS = ROOT / "docs"
 GENERATED = {
     "explanation/buddy-transformers": "tests/figures/test_buddy_transformers.py",
     "explanation/ideas-today": "tests/figures/test_ideas_today.py",
+    "validation/scripts": "tests/capture/torch/test_scripts.py",
     "validation/sharded-steps": "tests/training/sharding/test_measured_steps.py",
     "reference/cli": "tests/docs/test_reference.py",
     "reference/layer-kinds": "tests/docs/test_reference.py",

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -29,9 +29,13 @@ from buddysim.formats.operator_graph import OperatorGraph, load_operators  # noq
 from buddysim.training import simulate  # noqa: E402
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent  # noqa: E402
 from buddysim.training.autograd.tape import Tape  # noqa: E402
+from buddysim.training.networks.captured.network import CapturedNetwork  # noqa: E402
 from buddysim.training.networks.captured.other_batch import OtherBatch  # noqa: E402
+from buddysim.training.networks.captured.remarks import generic_fractions  # noqa: E402
 from buddysim.training.networks.captured.tape import tape_of_graph  # noqa: E402
 from buddysim.training.networks.load import load_network  # noqa: E402
+from buddysim.training.result import TrainingResult  # noqa: E402
+from tests.capture.torch.table import PAGE, ScriptFigures  # noqa: E402
 from tests.capture.torch.tracker import Tracker, rounded  # noqa: E402
 
 FOLDER = Path(__file__).parent
@@ -114,6 +118,35 @@ def rounded_peak(tape: Tape) -> int:
     return peak
 
 
+class ScriptRun(NamedTuple):
+    """A script's capture and its tracked iterations."""
+
+    graph: OperatorGraph
+    printed: tuple[str, str]
+    tracked: dict[str, Any]
+    result: TrainingResult
+    figures: ScriptFigures
+
+
+def figures_of(name: str, folder: Path) -> ScriptRun:
+    """Capture a script and track it at its batch and at twice the batch."""
+    batch = BATCHES[name]
+    graph, printed = captured(name, batch, folder)
+    expected_print, iterations, twice = apart(tracked_runs, name, batch)
+    once, double = (iterations[graph.iteration], twice[graph.iteration])
+    peaks = [
+        rounded_peak(tape_of_graph(graph, OtherBatch(batch, each), own_kernels=False)) for each in (batch, 2 * batch)
+    ]
+    network = load_network(folder / f"{name}-{batch}.graph.json")
+    assert isinstance(network, CapturedNetwork)
+    result = simulate(network, batch, "rtx-4090", "eager")
+    figures = ScriptFigures(
+        *(name, batch, (peaks[0], once["peak"]), (peaks[1], double["peak"])),
+        generic_fractions(network.at(batch).tape, result.outcome.cost),
+    )
+    return ScriptRun(graph, (printed, expected_print), once, result, figures)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BATCHES)
 def test_a_script_takes_the_memory_that_a_tracker_counts(name: str, tmp_path: Path) -> None:
@@ -121,25 +154,20 @@ def test_a_script_takes_the_memory_that_a_tracker_counts(name: str, tmp_path: Pa
         transformers = pytest.importorskip("transformers", reason="transformers isn't installed")
         assert getattr(transformers, OF_TRANSFORMERS[name])  # imported here, once for all processes
     batch = BATCHES[name]
-    graph, printed = captured(name, batch, tmp_path)
-    expected_print, iterations, twice = apart(tracked_runs, name, batch)
+    graph, (printed, expected_print), tracked_step, result, figures = figures_of(name, tmp_path)
     assert printed == expected_print  # bit for bit
-    tracked_step = iterations[graph.iteration]
-    tape = tape_of_graph(graph, OtherBatch(batch, batch), own_kernels=False)  # as on the CPU
     assert graph.batch == batch
-    assert rounded_peak(tape) == pytest.approx(tracked_step["peak"], rel=0.02)
+    assert figures.peaks[0] == pytest.approx(figures.peaks[1], rel=0.02)
+    assert figures.twice[0] == pytest.approx(figures.twice[1], rel=0.05)
     roles = graph.bytes_by_role()
     if name not in WITH_OTHER_WEIGHTS:
         assert roles["weight"] == pytest.approx(tracked_step["weights"], rel=0.001)
     assert roles.get("optimizer", 0) == pytest.approx(tracked_step["state"], rel=0.001)
     saved = [graph.tensors[one.tensor] for one in graph.saved_operands]
     assert [[list(one.shape), one.dtype] for one in saved] == tracked_step["saved"]
-    at_twice = rounded_peak(tape_of_graph(graph, OtherBatch(batch, 2 * batch), own_kernels=False))
-    assert at_twice == pytest.approx(twice[graph.iteration]["peak"], rel=0.05)
-    network = load_network(tmp_path / f"{name}-{batch}.graph.json")
-    result = simulate(network, batch, "rtx-4090", "eager")
     assert result.counters["fits"]
     assert result.counters["memory.peak_bytes"] == tape_of_graph(graph, OtherBatch(batch, batch)).peak_bytes()
+    assert figures.row in PAGE.read_text(encoding="utf-8").splitlines()  # python -m tests.capture.torch.table
 
 
 @pytest.mark.slow

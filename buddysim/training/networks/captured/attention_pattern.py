@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from buddysim.formats.operator_graph import Operator, OperatorGraph
 from buddysim.training.networks.captured.gpu_rules import noise_storages
@@ -100,6 +101,9 @@ class _Search:
     def _storage(self, tensor: int) -> int:
         return self.graph.tensors[tensor].storage
 
+    def _elements(self, tensor: int) -> int:
+        return prod(self.graph.tensors[tensor].shape)
+
     def _writer(self, tensor: int, before: int) -> int | None:
         """Return the operator that wrote a tensor last before another operator."""
         writers = [one for one in self.graph.writers(self._storage(tensor)) if one < before]
@@ -151,6 +155,8 @@ class _Search:
             operator = self._at(writer)
             scales = operator.short_name == "mul" and len(operator.inputs) == 1 and not scaled
             copies = operator.short_name in _COPIES[scaled:] and operator.module == self._at(before).module
+            if self._elements(operator.outputs[0]) != self._elements(tensor):
+                break  # it made more, as queries, keys and values at once
             if operator.phase != "forward" or not (scales or copies):
                 break
             scaled |= scales

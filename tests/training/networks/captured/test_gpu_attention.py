@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -137,6 +138,31 @@ def test_attention_without_dropout_stays() -> None:
     operators[6] = Operator("aten.mul.Tensor", "forward", "compute", "attention", None, (7,), (9,))
     changed = OperatorGraph(graph.storages, graph.tensors, tuple(operators), batch=BATCH)
     assert with_fused_attention(changed) == changed
+
+
+def test_a_copy_of_queries_keys_and_values_at_once_is_none_of_the_attention() -> None:
+    """The values are a part of a tensor that a copy made: it stays."""
+    graph = attention_graph()
+    packed = Storage(3 * FEATURES, "feature_map", "packed", 0, None, 6 * FEATURES)
+    storages = [*(replace(one, alloc_operator=_next(one.alloc_operator), free_operator=_next(one.free_operator))
+                  for one in graph.storages), packed]  # fmt: skip
+    whole = OperandTensor(
+        len(storages) - 1, 0, (3, *WIDE), (prod(WIDE), TOKENS * SIZE, SIZE, 1), "float32", 3 * FEATURES
+    )
+    tensors = list(graph.tensors)
+    tensors[1] = replace(tensors[1], storage=whole.storage)
+    copy = Operator("aten.clone.default", "forward", "compute", "attention", None, (0,), (len(tensors),))
+    operators = (copy, *(replace(one, forward=_next(one.forward)) for one in graph.operators))
+    changed = OperatorGraph(tuple(storages), (*tensors, whole), operators, batch=BATCH)
+    fused = with_fused_attention(changed)
+    names = [one.short_name for one in fused.operators if one.kind == "compute"]
+    assert names == ["clone", "_scaled_dot_product_efficient_attention",
+                     "_scaled_dot_product_efficient_attention_backward"]  # fmt: skip
+    assert all((one.alloc_operator or 0) <= one.free_operator for one in fused.storages if one.free_operator)
+
+
+def _next(number: int | None) -> int | None:
+    return None if number is None else number + 1
 
 
 def test_a_gradient_that_is_read_before_the_others_are_there_keeps_the_operators() -> None:
