@@ -41,7 +41,11 @@ def make_plan(
     plan: Plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
     plan = plan.as_recorded_if_idle(network)
     if isinstance(network, RecordedNetwork) and not plan.as_recorded:
+        moves = plan.stash or plan.offload_saved_tensors or plan.host_optimizer or plan.separate_backward
+        repeats = not moves and network.repeated_passes == network.options.get("backward_passes")
         for name, neutral in _NOT_BY_LAYER.items():
+            if name == "backward_passes" and repeats:
+                continue  # each pass recomputes its own
             if network.options.get(name, neutral) != neutral:
                 raise NotSimulatedError(
                     scheme,

@@ -63,15 +63,21 @@ class _IterationBuilder:
         self.stash_steps = StashSteps(network, self.map_bytes, plan, link, self.builder)
         self.host_steps = HostSteps(plan, link, cost, self.builder, optimizer)
         self.weights: dict[int, list[int]] = {}
+        self.accumulates = False  # whether gradients of an earlier pass are there
+        self.with_gradient: set[int] = set()  # owners whose dY the pass has written
         described = cost.described is not None and not network.recorded
         self.queue = LaunchQueue(cost.operators.host) if described else None
 
     def program(self) -> Program:
         self._resident_tensors()
-        for layer in self.layers:
-            self._forward(layer)
-        first_backward = len(self.builder.steps)
-        self._backward()
+        first_backward = 0
+        for number in range(self.network.repeated_passes if isinstance(self.network, RecordedNetwork) else 1):
+            self.accumulates = number > 0
+            self.with_gradient.clear()
+            for layer in self.layers:
+                self._forward(layer)
+            first_backward = first_backward or len(self.builder.steps)
+            self._backward()
         self._update()
         if self.plan.layerwise:
             self.host_steps.add_fetches()
@@ -210,7 +216,7 @@ class _IterationBuilder:
             self.host_steps.gradient(layer, step)
             self._gradients(step, own, gradients)
             if self.network.recorded and layer.parameters:
-                self._use(step, "dw", layer.index, defines=True, writes=True)
+                self._use(step, "dw", layer.index, defines=not self.accumulates, writes=True)
             return
         products = layer.index in self.plan.algorithms or (layer.gemms and all(gemm.weights for gemm in layer.gemms))
         if not products or not self._backward_reads(layer) <= {"x", "dy"} or self._saved_bytes(layer):
@@ -226,6 +232,8 @@ class _IterationBuilder:
         selected = self.plan.algorithms.get(layer.index)
         if not selected:
             temporary = self.network.temporary_bytes(layer.index, "backward")
+            if self.accumulates:  # the new gradient, which is added to the earlier one
+                temporary += self.network.layer_parameter_bytes(layer.index)
             time_ps = self._launched_ps("backward", self._time_ps(layer, whole))
             return self.builder.step(layer, "backward", time_ps, temporary)
         algorithms = [selected[pass_] for pass_ in passes]
@@ -249,10 +257,12 @@ class _IterationBuilder:
 
     def _gradients(self, step: StepBuilder, own: int, gradients: list[int]) -> None:
         """Reads dY, and writes or adds to dX of other feature maps."""
-        self._use(step, "dy", own, defines=not self.builder.used("dy", own))
+        self._use(step, "dy", own, defines=own not in self.with_gradient)
+        self.with_gradient.add(own)
         for owner in gradients:
             if owner != own:
-                self._use(step, "dy", owner, defines=not self.builder.used("dy", owner), writes=True)
+                self._use(step, "dy", owner, defines=owner not in self.with_gradient, writes=True)
+                self.with_gradient.add(owner)
 
     def _hold_inputs(self, first: int, last: int) -> None:
         """Retains a segment's inputs until its backward steps are over, as `torch.utils.checkpoint` does."""

@@ -24,6 +24,7 @@ from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.captured.gpu_attention import with_fused_attention
 from buddysim.training.networks.captured.gpu_recurrent import with_reserves
 from buddysim.training.networks.captured.gpu_rules import launched_together, noise_storages, update_temporaries
+from buddysim.training.networks.captured.micro_steps import micro_steps
 from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.products import products_of
 from buddysim.training.networks.recorded.work import work_of
@@ -68,6 +69,7 @@ class _TapeOfGraph:
             self.allocated[life.alloc_operator].append(number)
             self.freed[life.free_operator].append(number)
             self.tape.storages.append(self._record(number, storage))
+        self.micro_steps = micro_steps(graph)
         self.views = 0
         self.index: list[int] = []  # of the last operation, by operator
         for number in self.allocated[None]:
@@ -133,7 +135,8 @@ class _TapeOfGraph:
         node = "" if phase != "backward" else name
         operations = self.tape.operations
         operation = TracedOperation(
-            len(operations), name, operator.module, phase, node, reads, writes, products, flops, self.views
+            *(len(operations), name, operator.module, phase, node, reads, writes, products, flops, self.views),
+            micro_step=self.micro_steps[number],
         )
         self.views = 0
         self._check(operator, operation)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -51,7 +52,7 @@ def network_from_tape(
     blocks, record_with, captured : see `RecordedNetwork`
     """
     runs = runs_of(tape)
-    uses = _Uses.of(tape, runs)
+    uses = _Uses.of(_first_micro_step(tape) if captured else tape, runs)
     layers = [_input_layer(tape, batch)]
     for run in runs:
         layers.append(_layer(run, uses, layers, batch))
@@ -61,6 +62,14 @@ def network_from_tape(
         tape=tape, runs=runs, batch=batch, precision=precision, options=options, parameter_shapes=parameter_shapes,
         blocks=blocks, record_with=record_with, captured=captured,
     )  # fmt: skip
+
+
+def _first_micro_step(tape: Tape) -> Tape:
+    """The tape up to the second micro-step: the layers are those of the first one."""
+    later = (n for n, one in enumerate(tape.events) if isinstance(one, TracedOperation) and one.micro_step)
+    first = copy(tape)
+    first.events = tape.events[: next(later, None)]
+    return first
 
 
 @dataclass
@@ -102,7 +111,7 @@ class _Uses:
         for record in tape.storages:
             if record.kind == "input":
                 producer[record.number] = 0
-            elif record.phase == "forward":
+            elif record.phase == "forward" and record.number in following:
                 producer[record.number] = following[record.number]
         saved: dict[int, list[int]] = defaultdict(list)
         for one in tape.saved:

@@ -65,6 +65,13 @@ class RecordedNetwork(Network):
         self._update: RecordedUpdate | None = None
         self._recorded: tuple[RecordedLayer, ...] = tuple(layers)
 
+    @property
+    def repeated_passes(self) -> int:
+        """How often a captured iteration runs its layers forward and backward before the update, each time equally."""
+        if self.captured is None:
+            return 1
+        return max((one.micro_step for one in self.tape.operations), default=0) + 1
+
     def at(self, batch: int, optimizer: str = "none") -> Network:
         """Return the network itself; it knows no other batch.
 
