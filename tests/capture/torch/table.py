@@ -68,7 +68,7 @@ def page(figures: Iterable[ScriptFigures]) -> str:
         ("the batch", [one.peaks for one in figures]),
         ("twice the batch", [one.twice for one in figures]),
     ):
-        errors = [abs(told / tracked - 1) for told, tracked in peaks]
+        errors = [abs(predicted / tracked - 1) for predicted, tracked in peaks]
         lines += ["", f"At {what} the median error is {median(errors):.2%}, the largest {max(errors):.2%}."]
     return "\n".join(lines) + "\n"
 

@@ -20,7 +20,7 @@ _COPIES = ("clone", "_to_copy")
 
 @dataclass(frozen=True)
 class AttentionPattern:
-    """The operators of one attention, by their numbers, and its tensors, by theirs.
+    """The operators and the tensors of one attention, by their numbers.
 
     Attributes
     ----------

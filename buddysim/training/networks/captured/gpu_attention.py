@@ -120,8 +120,8 @@ class _Fusion:
             self._add(self.tensors[one], self._storage(gradient))
             for one, gradient in zip((query, key, value), gradients, strict=True)
         ]
-        kept = {self._storage(one) for one in (query, key, value, out, rows, pattern.gradient, *mask, *made)}
-        self._remove(replaced, kept)
+        used = {self._storage(one) for one in (query, key, value, out, rows, pattern.gradient, *mask, *made)}
+        self._remove(replaced, used)
         operands = (query, key, value, *mask)
         self.operators[self.forward] = Operator(
             f"aten.{kernel}.default", "forward", "compute", self.module, None, operands, (out, rows), flops, {}, doubled
@@ -133,7 +133,7 @@ class _Fusion:
             tuple(made),
             *(int(products * flops), {}, int(products * doubled)),
         )
-        for storage in kept - {self._storage(one) for one in made}:
+        for storage in used - {self._storage(one) for one in made}:
             self._extend(storage, self.backward)
         for tensor, number in [(out, self.forward), *((one, self.backward) for one in made)]:
             one = self.storages[self._storage(tensor)]
@@ -184,12 +184,12 @@ class _Fusion:
         self.tensors.append(OperandTensor(len(self.storages) - 1, 0, shape, strides, "float32", size, doubled))
         return len(self.tensors) - 1
 
-    def _remove(self, replaced: Iterable[int], kept: set[int]) -> None:
+    def _remove(self, replaced: Iterable[int], used: set[int]) -> None:
         """Take replaced operators away, and the memory of what they wrote for each other."""
         for number in replaced:
             operator = self.operators[number]
             self.operators[number] = Operator(_REPLACED, operator.phase, "allocation", operator.module)
-            for storage in {self._storage(one) for one in operator.outputs} - kept:
+            for storage in {self._storage(one) for one in operator.outputs} - used:
                 self.storages[storage] = replace(self.storages[storage], bytes=0, doubled=None)
 
     def _extend(self, storage: int, last: int) -> None:
