@@ -26,12 +26,12 @@ COUNTERS: PartCounters = {
     "Device memory": {
         "device.read_bytes": Counted(
             "B",
-            "Data that the L2 reads from device memory; what a scheme keeps beside them does not count.",
+            "Data that the L2 reads from device memory; what a scheme keeps next to them does not count.",
             lambda c: SECTOR_BYTES * sum(c["device"][kind] for kind in READS),
         ),
         "device.write_bytes": Counted(
             "B",
-            "Data that the L2 writes to device memory; what a scheme keeps beside them does not count.",
+            "Data that the L2 writes to device memory; what a scheme keeps next to them does not count.",
             lambda c: SECTOR_BYTES * c["device"][Traffic.WRITEBACK],
         ),
         "device.demand_bytes": Counted(
