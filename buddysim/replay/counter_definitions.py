@@ -1,7 +1,7 @@
 """Definitions of all counters of a replay: `explain`, `results` and docs/reference/replay-counters.md show them.
 
-Parts of the machine declare counters in their folders (`counters`), schemes in their files (``COUNTERS``); those of whole
-runs are here. Tests compare the keys of real results with these names, and check the laws.
+Parts of the machine declare counters in their folders (`counters`), schemes in their files (``COUNTERS``); those of
+whole runs are here. Tests compare the keys of real results with these names, and check the laws.
 """
 
 from __future__ import annotations
