@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zlib_ng.zlib_ng import crc32
 
 from buddysim.base.errors import TraceFileError
-from buddysim.base.sections.section_file import Section, SectionFile
+from buddysim.base.sections.section_file import SectionFile, SectionHead
 from buddysim.base.sections.section_format import HEADER, SECTION
 from buddysim.trace import format as fmt
 
@@ -86,7 +86,7 @@ class TraceSections(SectionFile):
         self.interrupted_at = min(offset, self.bytes)
         return np.frombuffer(b"".join(rows), fmt.INDEX_DTYPE)
 
-    def section_at(self, offset: int, where: str) -> Section:
+    def section_at(self, offset: int, where: str) -> SectionHead:
         """The section at `offset`, of a known type."""
         section = super().section_at(offset, where)
         if section.kind not in fmt.SECTION_TYPES:

@@ -32,7 +32,7 @@ atomics = st.tuples(
 )
 warps = st.lists(st.lists(loads | whole_stores | partial_stores | atomics, max_size=40), min_size=1, max_size=12)
 #: Of each entry its size class and the class after stores, 0 to 7 both: one draw of bytes, not one for each entry.
-states = st.binary(min_size=ENTRIES, max_size=ENTRIES).map(lambda drawn: [byte & 0x77 for byte in drawn])
+states = st.binary(min_size=ENTRIES, max_size=ENTRIES).map(lambda data: [byte & 0x77 for byte in data])
 device_sectors = st.sampled_from([4, 3, 2, 1, 0])
 
 
@@ -145,7 +145,7 @@ FASTER = (
 def loads_of_warps(seed: int) -> list[list[tuple[int, list[tuple[int, int, int]]]]]:
     """Return 8 to 12 warps of 20 to 40 loads of 1 to 6 lines of few, some or all entries.
 
-    They follow from a seed: drawn one by one they take ten times as long as the run.
+    They follow from a seed: sampled one by one they take ten times as long as the run.
     """
     rng = random.Random(seed)
     entries = rng.choice((8, 64, ENTRIES))

@@ -17,7 +17,7 @@ from buddysim.base.sections.section_format import HEADER, SECTION, SectionFormat
 ZSTD_BEST_RATIO = 1 << 15  # a block of 128 KiB takes at least 4 bytes
 
 
-class Section(NamedTuple):
+class SectionHead(NamedTuple):
     """A section's type, the offset of its head in the file, its payload's length and checksum."""
 
     kind: bytes
@@ -112,7 +112,7 @@ class SectionFile:
             self.fail("header", 8, f"format version {version}.{flags}, this program reads up to {expected.version}.0")
         return int(version)
 
-    def sections(self) -> Iterator[Section]:
+    def sections(self) -> Iterator[SectionHead]:
         """Yield the complete sections in order, up to the end of the file or an interrupted section."""
         offset = HEADER.size
         while offset + SECTION.size <= self.bytes:
@@ -122,15 +122,15 @@ class SectionFile:
             yield section
             offset = section.end + self.format.padding(section.length)
 
-    def section_at(self, offset: int, where: str) -> Section:
+    def section_at(self, offset: int, where: str) -> SectionHead:
         """The section whose head is at `offset`; its payload may end beyond an interrupted file."""
         data = self.read(offset, SECTION.size, where)
         kind, zero, length, crc, head_crc = SECTION.unpack(data)
         if head_crc != crc32(data[:20]) or zero:
             self.fail(where, offset, "wrong checksum of the section's head")
-        return Section(kind, offset, length, crc)
+        return SectionHead(kind, offset, length, crc)
 
-    def payload(self, section: Section, where: str) -> bytes:
+    def payload(self, section: SectionHead, where: str) -> bytes:
         """A section's payload, its checksum verified."""
         end = section.end
         if end > self.bytes:

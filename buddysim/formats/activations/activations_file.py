@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.sections.section_file import Section, SectionFile
+from buddysim.base.sections.section_file import SectionFile, SectionHead
 from buddysim.formats.activations.layout import SECTIONS, VALUES_HEAD
 from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 
@@ -21,7 +21,7 @@ from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 class StoredValues:
     """Where a feature map's values are in the file, and what they are."""
 
-    section: Section
+    section: SectionHead
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 

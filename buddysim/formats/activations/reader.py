@@ -11,7 +11,7 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from buddysim.base.schema import problem_in_json
-from buddysim.base.sections.section_file import Section, SectionFile
+from buddysim.base.sections.section_file import SectionFile, SectionHead
 from buddysim.base.sections.section_format import HEADER
 from buddysim.formats.activations import layout, records
 from buddysim.formats.activations.activations_file import ActivationsFile, StoredValues
@@ -67,7 +67,7 @@ class _ActivationsReader:
             self.file.path, self.provenance, tuple(self.feature_maps), tuple(self.points), state, self.values
         )
 
-    def _add(self, section: Section, payload: bytes) -> None:
+    def _add(self, section: SectionHead, payload: bytes) -> None:
         """Add the next section."""
         kind, at, where = section.kind, section.offset, section.name
         if self.end is not None:
@@ -123,7 +123,7 @@ class _ActivationsReader:
                 self.file.fail(where, at, f"feature map {index}: sizes of no elements")
         return point
 
-    def _stored_values(self, payload: bytes, section: Section) -> tuple[int, int, StoredValues]:
+    def _stored_values(self, payload: bytes, section: SectionHead) -> tuple[int, int, StoredValues]:
         """Return the indices of point and feature map, and the section of their values."""
         at, where, head, maps = section.offset, "values", layout.VALUES_HEAD, self.feature_maps or []
         if len(payload) < head.size:
