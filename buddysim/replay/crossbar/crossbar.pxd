@@ -1,4 +1,4 @@
-"""Requests and replies through ports; or through what a hook puts in place of ports."""
+"""Requests and replies through ports; or through the hooks that replace ports."""
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.arena cimport Arena
