@@ -50,10 +50,10 @@ def instructions(workload: str, folder: Path, times: int) -> int:
         )
     except FileNotFoundError:
         sys.exit("benchmarks.instructions: valgrind is missing: apt install valgrind")
-    found = re.search(r"Collected : (\d+)", run.stderr)
-    if run.returncode or not found:
+    count = re.search(r"Collected : (\d+)", run.stderr)
+    if run.returncode or not count:
         sys.exit(f"benchmarks.instructions: {workload}: valgrind failed: {run.stderr[-2000:]}")
-    return int(found[1])
+    return int(count[1])
 
 
 def main() -> None:

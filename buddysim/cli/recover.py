@@ -33,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
         held = recover_folder(Path(args.part), Path(args.output))
     else:
         with open_input(args.part, "part of a capture", incomplete=True) as file:
-            magic = file.read(len(trace_format.MAGIC))
-        makers = {trace_format.MAGIC: recover_trace, layout.MAGIC: recover_activations}
+            magic = file.read(len(trace_format.SECTIONS.magic))
+        makers = {trace_format.SECTIONS.magic: recover_trace, layout.SECTIONS.magic: recover_activations}
         if magic not in makers:
             raise BuddysimError(f"{args.part}: neither a trace nor an activations file: expected one of a capture")
         held = makers[magic](args.part, args.output)

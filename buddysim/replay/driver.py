@@ -55,7 +55,7 @@ class ReplayRun:
         self.footprint = footprint_of(trace, self.kernels, self.targets, machine, type(self.scheme))
         if self.scheme.checks_capacity:
             check_capacity(self.footprint, machine, trace, type(self.scheme))
-        self.places = {target: self.scheme.place(machine, target) for target in ALL_TARGETS if self.targets}
+        self.placements = {target: self.scheme.placement(machine, target) for target in ALL_TARGETS if self.targets}
         self.sizes = SizeSource(trace, options.compressor, options.seed, options.size_distribution)
         self.entry_classes: EntryClasses | None = None
         check_host_memory(trace, self.address_space, self.kernels)
@@ -85,7 +85,7 @@ class ReplayRun:
             return Placement.HOST, 4
         if self.targets is None:
             return Placement.DEVICE, 4
-        return self.places[self.targets.of(allocation_range.allocation.index)]
+        return self.placements[self.targets.of(allocation_range.allocation.index)]
 
     def run(self, progress: Callable[[int, int], None] | None) -> ReplayResult:
         """Play the trace's events in order and return the result."""

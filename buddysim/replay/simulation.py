@@ -140,13 +140,13 @@ class Simulation:
 
     def _synthetic(self, machine: Machine, scheme: str) -> dict[str, float | int | None]:
         """Return the range of ratios over seeds, if targets come from synthetic sizes."""
-        found = REGISTRY.find(scheme)
+        scheme_class = REGISTRY.find(scheme)
         profiles_synthetic_sizes = (
             self.targets is None and SizeSource(self.profiled, self.options.compressor).synthetic_allocations
         )
-        if not (profiles_synthetic_sizes and found.uses_targets):
+        if not (profiles_synthetic_sizes and scheme_class.uses_targets):
             return {"min_ratio": None, "max_ratio": None, "seeds": None}
-        ratios = [self.footprint(machine, found, options).ratio() for options in self.options.over_seeds()]
+        ratios = [self.footprint(machine, scheme_class, options).ratio() for options in self.options.over_seeds()]
         return {"min_ratio": min(ratios), "max_ratio": max(ratios), "seeds": SYNTHETIC_SEEDS}
 
     def footprint(
@@ -165,8 +165,8 @@ class Simulation:
         capacity_bytes: int | None,
     ) -> ReplayResult:
         options = replace(self.options, seed=(self.options.seed + change.seed) % (_LARGEST_SEED + 1))
-        found = REGISTRY.find(scheme)
-        targets = self._targets(machine, found, options) if found.uses_targets else None
+        scheme_class = REGISTRY.find(scheme)
+        targets = self._targets(machine, scheme_class, options) if scheme_class.uses_targets else None
         compute_gap_scale = (self.compute_gap_scale * change.gaps).limit_denominator(MAX_DENOMINATOR)
         queueing = self.queueing and change == sensitivity.UNCHANGED
         try:

@@ -1,4 +1,4 @@
-"""The points of a study by their keys, each made when it is asked for: a plan keeps a key and a number of each."""
+"""The points of a study by their keys, made at each look-up: a plan keeps a key and an index of each."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ class PlannedPoints(Mapping[str, SweepPoint]):
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        #: The place of a point in the product of the axes; of a baseline, ~ the place of a point that it belongs to.
-        self._places: dict[str, int] = {}
+        #: Index of a point in the product of the axes; of a baseline, ~ the index of a point that it belongs to.
+        self._indices: dict[str, int] = {}
         self.baselines: set[str] = set()
         self._find_keys()
 
     def __getitem__(self, key: str) -> SweepPoint:
-        place = self._places[key]
-        if place >= 0:
-            return self._study.point_at(place)
-        baseline = self._study.baseline_of(self._study.point_at(~place))
+        index = self._indices[key]
+        if index >= 0:
+            return self._study.point_at(index)
+        baseline = self._study.baseline_of(self._study.point_at(~index))
         assert baseline is not None
         return baseline
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._indices)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._indices)
 
     def _find_keys(self) -> None:
         keys = PointKeys()
-        for place in self._study.places():
-            self._places.setdefault(keys.key_of(self._study.point_at(place)), place)
+        for index in self._study.indices():
+            self._indices.setdefault(keys.key_of(self._study.point_at(index)), index)
         if self._study.baseline is None:
             return
-        for place in list(self._places.values()):
-            baseline = self._study.baseline_of(self._study.point_at(place))
+        for index in list(self._indices.values()):
+            baseline = self._study.baseline_of(self._study.point_at(index))
             key = None if baseline is None else keys.key_of(baseline)
-            if key is not None and key not in self._places:
-                self._places[key] = ~place
+            if key is not None and key not in self._indices:
+                self._indices[key] = ~index
                 self.baselines.add(key)

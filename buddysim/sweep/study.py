@@ -72,26 +72,26 @@ class Study:
 
     def points(self) -> Iterator[SweepPoint]:
         """The points, each once, in the order of the axes; without baselines."""
-        return map(self.point_at, self.places())
+        return map(self.point_at, self.indices())
 
-    def places(self) -> Iterator[int]:
-        """The places of the points in the product of the axes: those that nothing excludes."""
-        for place in range(self.product):
-            if not self.exclude or not any(self._matches(self._settings_at(place), each) for each in self.exclude):
-                yield place
+    def indices(self) -> Iterator[int]:
+        """The indices of the points in the product of the axes: those that nothing excludes."""
+        for index in range(self.product):
+            if not self.exclude or not any(self._matches(self._settings_at(index), each) for each in self.exclude):
+                yield index
 
-    def point_at(self, place: int) -> SweepPoint:
-        """The point at a place in the product of the axes, the last axis fastest."""
-        return SweepPoint(self.engine, self._settings_at(place))
+    def point_at(self, index: int) -> SweepPoint:
+        """The point at an index in the product of the axes, the last axis fastest."""
+        return SweepPoint(self.engine, self._settings_at(index))
 
-    def _settings_at(self, place: int) -> Alternative:
+    def _settings_at(self, index: int) -> Alternative:
         """One alternative of each axis; later axes win."""
-        chosen = []
+        alternatives = []
         for axis in reversed(self.axes):
-            place, index = divmod(place, len(axis))
-            chosen.append(axis[index])
+            index, digit = divmod(index, len(axis))
+            alternatives.append(axis[digit])
         settings: Alternative = {}
-        for alternative in reversed(chosen):
+        for alternative in reversed(alternatives):
             settings.update(alternative)
         return settings
 

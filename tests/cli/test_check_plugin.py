@@ -65,11 +65,11 @@ def test_each_common_contract_finds_its_breach(subject: Subject, monkeypatch: py
     del whole["um.page_faults"]
     monkeypatch.setattr(Subject, "result", result)
     paging = subject_of("replay scheme", "unified-memory", subject.traces)
-    found = {one.promise: breaches for one, breaches in breaches_of(paging)}
-    assert len(found) == len(COMMON)
-    assert all(found.values())
-    assert found["the laws of the counters hold"][0].startswith("random: `l2.sector_hits` = ")
-    assert found["two runs alike give the same result"] == ["random: time_ps: 2 and 3"]
+    breaches_by_promise = {one.promise: breaches for one, breaches in breaches_of(paging)}
+    assert len(breaches_by_promise) == len(COMMON)
+    assert all(breaches_by_promise.values())
+    assert breaches_by_promise["the laws of the counters hold"][0].startswith("random: `l2.sector_hits` = ")
+    assert breaches_by_promise["two runs alike give the same result"] == ["random: time_ps: 2 and 3"]
 
 
 def test_what_an_error_says_is_a_breach(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ BREACHES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("breach", BREACHES)
-def test_a_broken_plugin_is_told_its_contract(breach: str, tmp_path: Path) -> None:
+def test_a_broken_plugin_is_refused_by_its_contract(breach: str, tmp_path: Path) -> None:
     example, old, new, promise = BREACHES[breach]
     text = (EXAMPLES / example).read_text(encoding="utf-8")
     assert old in text

@@ -50,13 +50,13 @@ parametrized = pytest.mark.parametrize("stem", BY_HAND)
 def values(stem: str, package_parent: Path, *plugins: Path) -> dict[str, object]:
     """Return the values of an example's expressions, with the package of a folder."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(package_parent), str(ROOT)])}
-    found = {}
+    numbers = {}
     for expression in BY_HAND[stem]:
         command = [sys.executable, "-c", SCRIPT, expression, *map(str, plugins)]
         done = subprocess.run(command, env=environment, cwd=package_parent, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        found[expression] = json.loads(done.stdout)
-    return found
+        numbers[expression] = json.loads(done.stdout)
+    return numbers
 
 
 @parametrized

@@ -144,7 +144,7 @@ def test_a_section_cannot_take_the_name_of_another_scheme_s(
         Machine.load("v100")
 
 
-def test_a_plug_in_may_share_the_section_of_another_scheme(
+def test_a_plug_in_may_use_the_section_of_another_scheme(
     registered: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checksum = Machine.load("v100").checksum

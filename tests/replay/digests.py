@@ -1,7 +1,7 @@
 """Results of the replay engine on many machines and traces, as a hash for each run and key.
 
 ``python -m tests.replay.digests FILE`` writes them; ``--against FILE`` compares with those of another commit and names
-each run and key that differs. A refactoring that claims unchanged results runs it before and after. ``--quick`` takes
+each run and key that differs. A refactoring that says "results unchanged" runs it before and after. ``--quick`` takes
 a part of the runs. The runs: shipped traces on every preset under every scheme, every value of every choice and switch
 alone and in pairs within a section, synthetic workloads, random cases (`random_cases`), perturbed runs in threads.
 BUDDYSIM_NO_SIMD=1 takes the path of one line at a time.
@@ -66,14 +66,14 @@ def _random(seed: int, scheme: str, model: str) -> dict[str, Any]:
 
 def _choices() -> dict[str, list[Any]]:
     """Every value of every key that is a switch or a name, by key."""
-    found: dict[str, list[Any]] = {}
+    choices: dict[str, list[Any]] = {}
     for key, field in keys():
         value = value_of(field)
         if value.kind == "switch":
-            found[key] = [False, True]
+            choices[key] = [False, True]
         elif value.kind == "name":
-            found[key] = list(registry(value.members).names() if value.members else value.allowed.split(", "))
-    return found
+            choices[key] = list(registry(value.members).names() if value.members else value.allowed.split(", "))
+    return choices
 
 
 def _settings() -> Iterator[dict[str, Any]]:
@@ -115,10 +115,11 @@ def digest_of(run: Run) -> tuple[str, dict[str, str]]:
         result = simulate()
     except BuddysimError as error:
         return name, {"refused": str(error).replace(tempfile.gettempdir(), "")}
-    kept = {key: value for key, value in result.items() if not key.startswith(VOLATILE)}
-    kept |= {f"provenance.{key}": result["provenance"][key] for key in OWN_PROVENANCE}
+    stable = {key: value for key, value in result.items() if not key.startswith(VOLATILE)}
+    stable |= {f"provenance.{key}": result["provenance"][key] for key in OWN_PROVENANCE}
     return name, {
-        key: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10] for key, value in kept.items()
+        key: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:10]
+        for key, value in stable.items()
     }
 
 
@@ -129,20 +130,20 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a part of the runs")
     parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args()
-    found: dict[str, dict[str, str]] = {}
+    digests: dict[str, dict[str, str]] = {}
     with multiprocessing.get_context("fork").Pool(args.workers) as pool:
         for number, (name, keys) in enumerate(pool.imap(digest_of, runs(args.quick), 8), 1):
-            found[name] = keys
+            digests[name] = keys
             if number % 500 == 0:
                 print(f"{number} runs", file=sys.stderr, flush=True)
     if args.file:
-        args.file.write_text(json.dumps(found, indent=0))
+        args.file.write_text(json.dumps(digests, indent=0))
     if not args.against:
-        print(f"{len(found)} runs")
+        print(f"{len(digests)} runs")
         return 0
     other = json.loads(args.against.read_text())
     differing = 0
-    for name, keys in found.items():
+    for name, keys in digests.items():
         if name not in other:
             print(f"only here: {name}")
             continue
@@ -151,7 +152,7 @@ def main() -> int:
         if different:
             differing += 1
             print(f"{name}: {', '.join(different[:12])}")
-    print(f"{len(found)} runs, {differing} differ")
+    print(f"{len(digests)} runs, {differing} differ")
     return 1 if differing else 0
 
 

@@ -10,6 +10,7 @@ import buddysim
 import buddysim.trace as bt
 from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.schemes.buddy.numbers import metadata_numbers
 from tests.reference.replay.engine.ref_um import RefPages
 from tests.reference.replay.memory_path import RefMemory
 from tests.replay.bare import link_read_ps, run_warps, tiny_machine
@@ -291,7 +292,8 @@ def test_every_access_does_what_the_reference_does(accesses, fraction, block, ho
     managed = [n for n in range(16) if n * page < first or (n + 1) * page > end]
     capacity = max(1, int(entries * (1 - Fraction(str(fraction)))) // page)
     reference = RefPages(managed, capacity, block)
-    naive = RefMemory(engine_numbers(m, Fraction(1)), regions, [0] * entries, "unified-memory", reference, page)
+    numbers = engine_numbers(m, Fraction(1)) | metadata_numbers(m)
+    naive = RefMemory(numbers, regions, [0] * entries, "unified-memory", reference, page)
     for kind, touched in ops:
         for entry, mask, _ in touched:
             sectors = {s for s in range(4) if mask >> s & 1}

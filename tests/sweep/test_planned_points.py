@@ -29,8 +29,8 @@ def study_of(batches: list[int], schemes: list[str], excluded: list[int]) -> Stu
 def test_points_are_those_of_the_product_each_once(batches: list[int], schemes: list[str], excluded: list[int]) -> None:
     points = PlannedPoints(study_of(batches, schemes, excluded))
     expected = dict.fromkeys(pair for pair in itertools.product(batches, schemes) if pair[0] not in excluded)
-    found = [(point.settings["batch"], point.settings["scheme"]) for point in points.values()]
-    assert found == list(expected)
+    settings_of_points = [(point.settings["batch"], point.settings["scheme"]) for point in points.values()]
+    assert settings_of_points == list(expected)
     assert all(points[key].key == key for key in points)
 
 
@@ -50,12 +50,12 @@ def test_baselines_that_the_study_lacks_come_last() -> None:
 
 
 def test_a_plan_of_many_points_keeps_little_of_each() -> None:
-    """By hand: a key of 40 characters (89 B), a whole number (28 B), a place in a table: under 400 B."""
+    """By hand: a key of 40 characters (89 B), a whole number (28 B), an entry of a table: under 400 B."""
     study = study_of(list(range(1, 2001)), ["baseline-m", "vdnn-all-m"], [])
     PlannedPoints(study_of([1], ["baseline-m"], []))
     tracemalloc.start()
     points = PlannedPoints(study)
-    kept, _ = tracemalloc.get_traced_memory()
+    stored_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(points) == 4000
-    assert kept / 4000 < 400
+    assert stored_bytes / 4000 < 400

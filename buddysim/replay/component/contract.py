@@ -86,7 +86,7 @@ def subject_of(kind: str, name: str, traces: Sequence[Path]) -> Subject:
     BuddysimError
         where it fits none
     """
-    key = next((key for key, chosen in policy_keys() if chosen == kind), None)
+    key = next((key for key, policy_kind in policy_keys() if policy_kind == kind), None)
     misfit = ""
     for preset in (str(ReplayRequest.machine), *Machine.presets()):
         machine = Machine.load(preset)

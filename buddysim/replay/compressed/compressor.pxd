@@ -4,12 +4,12 @@ from libc.stdint cimport int64_t
 from buddysim.replay.engine.kinds cimport COMPRESSOR
 from buddysim.replay.engine.memory cimport MemorySystem, Slice, port_transfer_counted
 
-cdef struct Compressor:
+cdef struct CompressorTiming:
     int64_t latency_ps
     int64_t cost        # one entry through it, in port units
 
 
-cdef inline int64_t compressor_done(MemorySystem* m, const Compressor* compressor, Slice* slice, int64_t t) noexcept nogil:
+cdef inline int64_t compressor_done(MemorySystem* m, const CompressorTiming* compressor, Slice* slice, int64_t t) noexcept nogil:
     """Time at which an entry that reaches a slice's compressor or decompressor at `t` leaves it."""
     m.last_compressor_ps = t
     return port_transfer_counted(m, COMPRESSOR, &slice.compressor, t, compressor.cost) + compressor.latency_ps

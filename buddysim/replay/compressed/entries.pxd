@@ -6,7 +6,7 @@ cycle, if every entry fits its target and the metadata cache is perfect.
 """
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from buddysim.replay.compressed.compressor cimport Compressor, compressor_done
+from buddysim.replay.compressed.compressor cimport CompressorTiming, compressor_done
 from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.dram.dram cimport DeviceLocation, dram_idle_ps, dram_location, dram_prefetch, dram_read_dry_run
 from buddysim.replay.engine.extremes cimport max_i64
@@ -48,7 +48,7 @@ cdef struct CompressedCounters:
 
 # Of one run; the scheme's state (`m.scheme_state`) begins with it.
 cdef struct CompressedEntries:
-    Compressor compressor
+    CompressorTiming compressor
     bint fetch_whole_raw_entry     # fills of entries stored raw fetch all four sectors
     bint eight_byte_class          # metadata distinguish entries of 8 B
     bint cancel_misspeculated      # device reads that have not begun are cancelled once the size shows they are not needed

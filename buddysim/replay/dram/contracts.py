@@ -76,9 +76,9 @@ def _early_slots(subject: Subject) -> Iterator[str]:
 def _late_refreshes(subject: Subject) -> Iterator[str]:
     trial = _trial(subject)
     for _, bank, _, _, now in _requests():
-        found = trial.refresh_began(bank, now)
-        if found is not None and not now - 2 * found[1] < found[0] <= now:
-            yield f"bank {bank} at {now} ps: its last refresh began at {found[0]} ps, one begins every {found[1]} ps"
+        refresh = trial.refresh_began(bank, now)
+        if refresh is not None and not now - 2 * refresh[1] < refresh[0] <= now:
+            yield f"bank {bank} at {now} ps: its last refresh began at {refresh[0]} ps, one every {refresh[1]} ps"
             return
 
 

@@ -408,7 +408,8 @@ cdef class ReplayEngine:
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_mshr_merges + m.count.l2_read_misses
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
         result["allocations"] = [
-            (m.allocations[i].fills, m.allocations[i].writebacks, m.allocations[i].overflow_accesses) for i in range(m.n_allocations)
+            (m.allocations[i].fills, m.allocations[i].writebacks, m.allocations[i].overflow_accesses)
+            for i in range(m.n_allocations)
         ]
         result["fills"], result["writebacks"], _ = (sum(column) for column in zip(*result["allocations"], strict=True))
         result["scheme"] = self.scheme.counters(m)

@@ -55,7 +55,7 @@ cdef class SchemeBase:
         """
 
     @staticmethod
-    def place(machine, target):
+    def placement(machine, target):
         """Returns the memory of an allocation with a target ratio (`Placement`), and the device sectors of each of its entries."""
         raise NotImplementedError
 

@@ -61,9 +61,9 @@ def _crowded(subject: Subject) -> Iterator[str]:
     unit, slices = subject.machine.l2.interleave_granularity // ENTRY_BYTES, subject.machine.l2.slices
     for group in (0, 1, 7, 1000 % (_ENTRIES // (unit * slices))):
         first = group * slices
-        found = set(_slices(subject, [(first + number) * unit for number in range(slices)], False))
-        if len(found) < slices:
-            yield f"units {first} to {first + slices - 1}: {len(found)} slices of {slices}: expected each once"
+        group_slices = set(_slices(subject, [(first + number) * unit for number in range(slices)], False))
+        if len(group_slices) < slices:
+            yield f"units {first} to {first + slices - 1}: {len(group_slices)} slices of {slices}: expected each once"
             return
 
 

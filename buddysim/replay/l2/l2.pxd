@@ -128,7 +128,8 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     cdef int64_t data
     cdef Slice* slice = &m.l2.slices[at.slice]
     if unlikely(m.l2.partitioned_load != NULL):
-        t = m.last_slice_ps = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, m.crossbar.request_cost) + m.crossbar.request_ps
+        t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, m.crossbar.request_cost) + m.crossbar.request_ps
+        m.last_slice_ps = t
         data = m.l2.partitioned_load(m, sm, at, requested, for_atomic, t)
     else:
         t = request_arrival(m, sm, slice, n, 1, t)
@@ -148,7 +149,8 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     cdef CacheSet set = cache_set(&m.l2.cache, at.l2_set)
     if unlikely(m.l2.remote_store_delay != NULL):
         extra_ps = m.l2.remote_store_delay(m, sm, at, written)
-        arrival = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, n * m.crossbar.request_cost) + m.crossbar.request_ps + (extra_ps >> 1)
+        arrival = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, n * m.crossbar.request_cost)
+        arrival += m.crossbar.request_ps + (extra_ps >> 1)
         arrival = port_transfer_counted(m, SLICE_PORT, &slice.port, arrival, n * m.l2.slice_cost)
     else:
         arrival = request_arrival(m, sm, slice, n, n, t)

@@ -18,13 +18,13 @@ def _lost_bytes(subject: Subject) -> Iterator[str]:
     policies = {kind: policy() for kind, policy in subject.machine.policies().items()}
     carried = carried_bytes(engine_numbers(subject.machine, Fraction(1)), policies, _PAYLOADS)
     for payload, (read, requests, write) in zip(_PAYLOADS, carried, strict=True):
-        for transfer, found, least in (
+        for transfer, bytes_, least in (
             ("read", read, payload),
             ("write", write, payload),
             ("read's requests", requests, 0),
         ):
-            if found < least:
-                yield f"a {transfer} of {payload} B: {found} B on the link, expected at least {least} B"
+            if bytes_ < least:
+                yield f"a {transfer} of {payload} B: {bytes_} B on the link, expected at least {least} B"
                 return
 
 

@@ -711,7 +711,7 @@ cdef class Scheme(SchemeBase):
         cdef int32_t[::1] newer, older
         cdef int8_t[::1] lru_state
         cdef uint8_t[::1] pending_faults, n_pending_faults, batch, replayed, has_data
-        cdef int64_t eviction_blocks
+        cdef int64_t eviction_blocks, page_bytes
         um[0] = self.config
         um.n = (m.n_entries >> um.entries_shift) + 1
         um.batch_start_ps, um.due_ps = -1, &m.due_ps
@@ -740,7 +740,8 @@ cdef class Scheme(SchemeBase):
             self.keep_alive.append(has_data)
         um.n_initial_blocks = min_i64(um.n_initial_blocks, self.find_spans(m, um, arena))
         um.resident = um.n_initial_blocks
-        um.page_ps = link_write_cost(&m.link, link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift, WRITE_DATA)) >> FINE_BITS
+        page_bytes = link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift, WRITE_DATA)
+        um.page_ps = link_write_cost(&m.link, page_bytes) >> FINE_BITS
         m.scheme_state = um
         return 0
 

@@ -110,7 +110,7 @@ Causes of errors:
   lack the same 0.354 to 0.358 GiB, and what is quantised is right to 0.005 GiB. The printed figures are too small for
   the stated setup. When a forward pass of that commit ends, these live together: weights (5.984 GiB), adapters (0.168),
   their states in bf16 (0.335), rotary angles (0.063), logits (1.957). They are 8.506 GiB, over 8.499; for QLoRA 4.622,
-  over 4.615. The peak has a chunk's gradient besides (0.245), the norm's input in fp32 (0.094) and the workspace
+  over 4.615. The peak has a chunk's gradient in addition (0.245), the norm's input in fp32 (0.094) and the workspace
   (0.008). So the rows' setup was another. Of those simulated, none fits either. A first step has no states: 8.519 and
   4.633 GiB. Adapters of attention alone give 8.52 and 4.63. Those of rank 16 give 8.48 and 4.59, of rank 8 8.41 and
   4.53.

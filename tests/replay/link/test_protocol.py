@@ -16,7 +16,7 @@ LINES = st.lists(st.tuples(st.sampled_from([0, 1]), st.integers(0, 255), st.inte
 @pytest.mark.parametrize("name", REGISTRY.names())
 @settings(max_examples=20, deadline=None)
 @given(lines=LINES)
-def test_a_transfer_takes_at_least_its_payload(name: str, lines: list[tuple[int, int, int]]) -> None:
+def test_a_transfer_takes_no_fewer_bytes_than_its_payload(name: str, lines: list[tuple[int, int, int]]) -> None:
     warp = [(kind, [(entry, mask, mask if kind else 0)]) for kind, entry, mask in lines]
     count, _ = run_warps(tiny_machine(link__protocol=name), [warp], "pinned-host")
     for direction in ("read", "write"):

@@ -83,7 +83,7 @@ cdef class Scheme(SchemeBase):
     def __cinit__(self):
         self.fill, self.writeback = <FillOp>fill_newer_cpu if cpu_is_newer() else fill, writeback
 
-    place = staticmethod(carve_out.place)
+    placement = staticmethod(carve_out.placement)
     entry_bytes = staticmethod(carve_out.entry_bytes)
     carve_out_bytes = staticmethod(carve_out.carve_out_bytes)
     profile_options = staticmethod(carve_out.profile_options)

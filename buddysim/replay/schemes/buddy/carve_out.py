@@ -15,7 +15,7 @@ from buddysim.replay.schemes.buddy.keys import BuddyConfig
 METADATA_BYTES = Fraction(1, 2)  # of an entry, 4 bits: Buddy Compression, section 3.2
 
 
-def place(machine: Machine, target: Target) -> tuple[Placement, int]:
+def placement(machine: Machine, target: Target) -> tuple[Placement, int]:
     """Return the memory of an allocation, and the device sectors of each of its entries."""
     return (Placement.DEVICE, 4) if _is_bypassed(machine, target) else (Placement.COMPRESSED, target.device_sectors)
 
