@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
-from fractions import Fraction
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +15,6 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Schema, checked_cells
 from buddysim.base.textfile import read_text
 from buddysim.machine import Machine
-from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.simulation import simulate
 from buddysim.replay.version import MODEL_VERSION
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Kernel, Trace, open_trace
@@ -65,7 +62,7 @@ class KernelReplay:
     name : of the kernel's function
     grid, block : launch shape, ``16x64``
     counters : of the replay
-    made_with : digest of the machine, and version of the model
+    made_with : start of the machine's checksum, and version of the model
     """
 
     program: str
@@ -84,12 +81,8 @@ class KernelReplay:
 
 
 def made_with(machine: Machine) -> tuple[str, str]:
-    """Return what a replay's result depends on in addition to the trace: a digest of the machine, the model's version.
-
-    Numbers that are zero are left out of the digest, so a new key that is off does not change it.
-    """
-    numbers = sorted(item for item in engine_numbers(machine, Fraction(1)).items() if item[1])
-    return hashlib.sha256(repr(numbers).encode()).hexdigest()[:12], str(MODEL_VERSION)
+    """Return what a replay's result depends on but for the trace: the machine's checksum, the model's version."""
+    return machine.checksum[:12], str(MODEL_VERSION)
 
 
 def replay_captures(
