@@ -46,11 +46,19 @@ def run(args: argparse.Namespace) -> int:
             if not contracts_of(kind):
                 print(f"{kind} {name}: defined as its kind expects; this kind has no further contracts")
                 continue
+            print(f"{kind} {name}")
             for contract, breaches in breaches_of(subject_of(kind, name, traces)):
-                print(f"{kind} {name}: {contract.promise}: {'broken' if breaches else 'holds'}")
+                print(_hanging("broken" if breaches else "holds", contract.promise))
                 for breach in breaches[:_SHOWN]:
-                    print(f"  {breach}")
+                    print(_hanging("", breach))
                 broken += bool(breaches)
     if broken:
         raise BuddysimError(f"{args.file}: broken contracts: {broken}: expected none")
     return 0
+
+
+def _hanging(word: str, text: str) -> str:
+    """Return lines of the screen's width with a word in front."""
+    from textwrap import fill
+
+    return fill(text, 80, initial_indent=f"  {word:6}  ", subsequent_indent=10 * " ", break_on_hyphens=False)

@@ -200,7 +200,7 @@ def test_commands_targets_and_links_exist(document):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
     names = REGISTRY.names()
     own = "\n".join(line for line in text.splitlines() if "--plugin" not in line)
-    for name in re.findall(r"python -m buddysim ([a-z]+)", own):
+    for name in re.findall(r"python -m buddysim ([a-z]+(?:-[a-z]+)*)", own):
         assert name in names
     for module in re.findall(r"python -m ((?:benchmarks|plots|tools)[a-z_.]*)", text):
         module_path = ROOT / module.rstrip(".").replace(".", "/")

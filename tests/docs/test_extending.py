@@ -24,7 +24,7 @@ HOW_TO = ROOT / "docs" / "how-to"
 #: The page of each kind; a machine is described, not added.
 PAGES = {kind: f"add-{'an' if kind[0] in 'aeiouL' else 'a'}-{kind.lower().replace(' ', '-')}.md" for kind in HOMES}
 PAGES["machine"] = "describe-a-machine.md"
-EXAMPLE = r"^Example: \[`[\w.]+`\]\((\.\./examples/plugins/[\w.]+)\); its folder is `(buddysim/[\w/]+)/`"
+EXAMPLE = r"^Example: \[`[\w.]+`\]\((\.\./examples/plugins/[\w.]+)\); its folder is\s`(buddysim/[\w/]+)/`"
 
 
 @dataclass(frozen=True)

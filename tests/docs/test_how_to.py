@@ -32,6 +32,7 @@ TUTORIALS = {
     "first-hour": "test_first_hour",
     "sweep": "test_tutorial_sweep",
     "triton": "test_tutorial_triton",
+    "your-script": "test_tutorial_script",
 }
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"[A-Z]{3,}(\.\w+)*")
