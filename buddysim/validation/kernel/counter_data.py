@@ -54,6 +54,8 @@ class KernelCounters:
 
 COUNTERS = tuple(field.name for field in fields(KernelCounters))
 Number = Annotated[float, Field(ge=0, lt=2**63)]
+#: No kernel takes no time: correlations are of logarithms.
+Cycles = Annotated[float, Field(gt=0, lt=2**63)]
 
 
 class MeasuredFields(Schema):
@@ -63,7 +65,7 @@ class MeasuredFields(Schema):
 
     program: str
     kernel: str
-    cycles: Number
+    cycles: Cycles
     warp_instructions: Number
     global_read_requests: Number
     global_write_requests: Number
@@ -73,7 +75,7 @@ class MeasuredFields(Schema):
     l2_write_sectors: Number
     l2_hit_percent: Number
     dram_sectors: Number
-    accelsim_cycles: Number
+    accelsim_cycles: Cycles
 
     @property
     def counters(self) -> KernelCounters:

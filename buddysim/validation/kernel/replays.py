@@ -19,7 +19,7 @@ from buddysim.replay.simulation import simulate
 from buddysim.replay.version import MODEL_VERSION
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE, Kernel, Trace, open_trace
 from buddysim.validation.comparison import Value
-from buddysim.validation.kernel.counter_data import COUNTERS, LARGEST_FILE, KernelCounters, Number, parse_table
+from buddysim.validation.kernel.counter_data import COUNTERS, LARGEST_FILE, Cycles, KernelCounters, Number, parse_table
 
 _STORED = resources.files("buddysim.validation") / "data" / "gv100_replays.csv"
 _SECTOR_BYTES = 32
@@ -35,7 +35,7 @@ class ReplayFields(Schema):
     name: str
     grid: str
     block: str
-    cycles: Number
+    cycles: Cycles
     warp_instructions: Number
     read_requests: Number
     write_requests: Number
