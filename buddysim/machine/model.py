@@ -114,8 +114,8 @@ class Machine(MachineFile):
         return own
 
     def policies(self) -> dict[str, Any]:
-        """The class of each policy that a key names, by its kind (`buddysim.base.kinds`)."""
-        return {kind: _policy_of(self, key, kind) for key, kind in policy_keys()}
+        """A new instance, for one run, of each policy that a key names, by its kind (`buddysim.base.kinds`)."""
+        return {kind: _policy_of(self, key, kind)() for key, kind in policy_keys()}
 
     @property
     def clocks(self) -> dict[str, Frequency]:

@@ -66,8 +66,7 @@ class ReplayRun:
         array = self.entry_classes.array if self.entry_classes else lazy_zeros(self.address_space.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES, capacity_bytes)
-        policies = {kind: policy() for kind, policy in machine.policies().items()}
-        self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, policies, queueing)
+        self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, machine.policies(), queueing)
         self.changes = dict(self.address_space.changes)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}

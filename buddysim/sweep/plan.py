@@ -54,11 +54,11 @@ class SweepPlan:
         """Refuses machines of missing points whose parts don't fit together, before anything is simulated."""
         seen = set()
         for name in self.missing:
-            settings = self.points[name].settings
-            key = tuple(item for item in settings.items() if item[0] == "machine" or "." in item[0])
+            point = self.points[name]
+            key = tuple(item for item in point.settings.items() if item[0] == "machine" or "." in item[0])
             if key not in seen:
                 seen.add(key)
-                self.points[name].sweep_engine.check_machine(settings)
+                point.sweep_engine.check_machine(point.settings)
 
 
 def make_plan(

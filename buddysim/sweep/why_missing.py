@@ -16,7 +16,7 @@ def changes(plan: SweepPlan) -> list[str]:
     table = plan.table if plan.missing else None
     if table is None:
         return []
-    missing = {plan.points[name].settings_hash: plan.points[name] for name in plan.missing[:_MOST]}
+    missing = {point.settings_hash: point for point in map(plan.points.__getitem__, plan.missing[:_MOST])}
     texts = ", ".join(f"'{each}'" for each in missing)
     columns = "settings_hash, model_version, machine_checksum, content, key"
     query = f"SELECT {columns} FROM every_result WHERE settings_hash IN ({texts})"

@@ -44,11 +44,6 @@ def tiny_machine(**overrides: object) -> Machine:
     return Machine.load("p100-nvlink2").with_overrides({**TINY, **settings})
 
 
-def policies_of(machine: Machine) -> dict[str, object]:
-    """Return an instance of each policy of a machine, as a run has them."""
-    return {kind: policy() for kind, policy in machine.policies().items()}
-
-
 def link_read_ps(machine: Machine) -> int:
     """Return an idle read's time on the link, without headers, its transfer and the way to the L2 (ps)."""
     sector = 32 * 10**12 // machine.bytes_per_s(machine.link.bandwidth)
@@ -137,7 +132,7 @@ def run_launches(
     if scheme_object.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
     numbers = engine_numbers(machine, compute_gap_scale)
-    engine = ReplayEngine(numbers, rows, array, scheme_object, policies_of(machine), queueing)
+    engine = ReplayEngine(numbers, rows, array, scheme_object, machine.policies(), queueing)
     for number, row in enumerate(rows):
         engine.begin_allocation(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):

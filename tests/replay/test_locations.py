@@ -12,7 +12,7 @@ from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
-from tests.replay.bare import policies_of, tiny_machine
+from tests.replay.bare import tiny_machine
 
 ENTRIES = 1 << 16
 
@@ -25,7 +25,7 @@ def engine_of(machine: Machine) -> ReplayEngine:
         np.array([[0, ENTRIES, 1, 2]], dtype=np.int64),
         np.zeros(ENTRIES, np.uint8),
         scheme,
-        policies_of(machine),
+        machine.policies(),
     )
 
 

@@ -10,7 +10,7 @@ from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from tests.reference.replay.engine.ref_port import RefPortBuckets
-from tests.replay.bare import policies_of, run_warps, tiny_machine
+from tests.replay.bare import run_warps, tiny_machine
 
 P100 = Machine.load("p100-nvlink2").with_overrides({"dram.model": "simple"})
 CYCLE = 769  # ps: also one line through an L1
@@ -116,7 +116,7 @@ def channel_of_entries():
         np.array([[0, 4096, 1, 4]]),
         np.zeros(4096, np.uint8),
         scheme,
-        policies_of(P100),
+        P100.policies(),
     )
     locations = [engine.locations([entry], False)[0] for entry in range(4096)]
     return [(line["bank"] // P100.dram.banks, line["own"][0] // P100.dram.banks) for line in locations]

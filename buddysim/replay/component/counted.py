@@ -12,8 +12,6 @@ from typing import Any
 
 from buddysim.replay.engine.kinds import Queue
 
-_UTILIZATION = "utilization."
-
 
 @dataclass(frozen=True)
 class Counted:

@@ -18,8 +18,7 @@ _LARGEST_PAUSE_PS = 8000
 
 
 def _trial(subject: Subject) -> DramTrial:
-    policies = {kind: policy() for kind, policy in subject.machine.policies().items()}
-    return DramTrial(engine_numbers(subject.machine, Fraction(1)), policies)
+    return DramTrial(engine_numbers(subject.machine, Fraction(1)), subject.machine.policies())
 
 
 def _requests() -> Iterator[tuple[bool, int, int, int, int]]:

@@ -21,11 +21,10 @@ _AT_A_TIME = 128
 def _slices(subject: Subject, entries: Sequence[int], eight_at_a_time: bool) -> list[int]:
     """The slices of lines, as the engine locates them."""
     machine = subject.machine
-    policies = {kind: policy() for kind, policy in machine.policies().items()}
     allocations = np.array([[0, _ENTRIES, Placement.DEVICE, 4]], dtype=np.int64)
     classes = np.zeros(_ENTRIES, np.uint8)
     engine = ReplayEngine(
-        engine_numbers(machine, Fraction(1)), allocations, classes, REGISTRY.find(BASELINE)(), policies
+        engine_numbers(machine, Fraction(1)), allocations, classes, REGISTRY.find(BASELINE)(), machine.policies()
     )
     parts = [entries[first : first + _AT_A_TIME] for first in range(0, len(entries), _AT_A_TIME)]
     return [int(line["slice"]) for part in parts for line in engine.locations(list(part), eight_at_a_time)]

@@ -15,8 +15,8 @@ _PAYLOADS = [*range(SECTOR_BYTES, 2**16 + 1, SECTOR_BYTES), 2**21]
 
 
 def _lost_bytes(subject: Subject) -> Iterator[str]:
-    policies = {kind: policy() for kind, policy in subject.machine.policies().items()}
-    carried = carried_bytes(engine_numbers(subject.machine, Fraction(1)), policies, _PAYLOADS)
+    machine = subject.machine
+    carried = carried_bytes(engine_numbers(machine, Fraction(1)), machine.policies(), _PAYLOADS)
     for payload, (read, requests, write) in zip(_PAYLOADS, carried, strict=True):
         for transfer, bytes_, least in (
             ("read", read, payload),
