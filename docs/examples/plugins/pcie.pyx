@@ -16,14 +16,14 @@ cdef enum:
     MAX_READ = 512      # bytes of a request
 
 
-cdef inline int64_t pieces(int64_t payload, int64_t most) noexcept nogil:
+cdef inline int64_t packet_count(int64_t payload, int64_t most) noexcept nogil:
     return (payload + most - 1) / most
 
 
 cdef int64_t packets(const Link* link, int64_t payload, LinkTransfer transfer) noexcept nogil:
     if transfer == READ_REQUEST:
-        return pieces(payload, MAX_READ) * REQUEST_BYTES
-    return payload + pieces(payload, link.packet_bytes) * (
+        return packet_count(payload, MAX_READ) * REQUEST_BYTES
+    return payload + packet_count(payload, link.packet_bytes) * (
         COMPLETION_BYTES if transfer == READ_DATA else REQUEST_BYTES
     )
 
