@@ -50,15 +50,15 @@ class MachineFile(Section):
         if key in self.sources:
             return self.sources[key]
         return (
-            f"default: {fields.default_source(self._fields()[key])}"
+            f"default: {fields.default_source(self._field(key))}"
             if self.is_default(key)
             else "not named by the machine file"
         )
 
     def is_default(self, key: str) -> bool:
         """Whether a dotted key has its default, and the file names no source of its own."""
-        field = self._fields().get(key)
-        if key in self.sources or field is None or not fields.default_source(field):
+        field = None if key in self.sources else self._field(key)
+        if field is None or not fields.default_source(field):
             return False
         default = canonical_figures({key: field.get_default(call_default_factory=True)})
         return bool(default[key] == self._canonical_figures[key])
@@ -132,11 +132,8 @@ class MachineFile(Section):
         """
         if key not in self._canonical_figures:
             raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
-        reader = _reader(type(self), key, len(plugins.modules()))
-        if reader is None:  # of a table whose keys the file chooses: a link
-            return canonical_figures(self.with_overrides({key: value})._parts())[key]
         try:
-            parsed = reader.validate_python(value)
+            parsed = _reader(type(self), key, len(plugins.modules())).validate_python(value)
         except ValidationError as error:
             (problem, *_) = error.errors(include_url=False)
             text = str(problem.get("ctx", {}).get("error", problem["msg"]))
@@ -180,8 +177,8 @@ class MachineFile(Section):
         return dict(figures)
 
     @classmethod
-    def _fields(cls) -> dict[str, FieldInfo]:
-        """The field of each dotted key whose name the file doesn't choose."""
+    def _field(cls, key: str) -> FieldInfo:
+        """The field of a dotted key of the machine."""
         raise NotImplementedError
 
     def _is_of_others(self, key: str) -> bool:
@@ -195,11 +192,9 @@ class MachineFile(Section):
 
 
 @lru_cache(1024)
-def _reader(machine: type[MachineFile], key: str, plugin_count: int) -> TypeAdapter[Any] | None:
-    """Return the reader of a dotted key's value; None if the class lacks the key. Plug-ins add keys."""
-    field = machine._fields().get(key)
-    if field is None:
-        return None
+def _reader(machine: type[MachineFile], key: str, plugin_count: int) -> TypeAdapter[Any]:
+    """Return the reader of a dotted key's value. Plug-ins add keys."""
+    field = machine._field(key)
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     return TypeAdapter(kind)
 

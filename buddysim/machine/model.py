@@ -30,7 +30,7 @@ from buddysim.machine.parts.link import LinkConfig
 from buddysim.machine.parts.sm import SmConfig
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
 from buddysim.machine.section import S, Section, canonical_figures, field_keys, parse_section, value_of
-from buddysim.machine.training_table import TrainingConfig
+from buddysim.machine.training_table import TrainingConfig, training_field
 from buddysim.machine.units import Bandwidth, Frequency, Time, format_size
 
 MAX_L1_BYTES = 2**30
@@ -63,7 +63,7 @@ class Machine(MachineFile):
 
     clock: ClockConfig
     sm: SmConfig
-    kernel: KernelConfig
+    kernel: KernelConfig = Field(default_factory=KernelConfig)
     l1: L1Config
     crossbar: CrossbarConfig
     l2: L2Config
@@ -190,8 +190,8 @@ class Machine(MachineFile):
         }
 
     @classmethod
-    def _fields(cls) -> dict[str, FieldInfo]:
-        return dict(keys())
+    def _field(cls, key: str) -> FieldInfo:
+        return training_field(key) if key.startswith("training.") else dict(keys())[key]
 
     def _is_of_others(self, key: str) -> bool:
         """A file for training may name the sources of links that every machine has."""

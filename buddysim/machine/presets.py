@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def preset(name: str) -> dict[str, Any]:
 @cache
 def _parsed(name: str) -> dict[str, Any]:
     folder = _TRAINING_FOLDER if name in training_presets() else _FOLDER
-    return _on_base(parse_toml((folder / f"{name}.toml").read_text(encoding="utf-8"), name), name)
+    return _whole(parse_toml((folder / f"{name}.toml").read_text(encoding="utf-8"), name), name)
 
 
 def is_path(name: str) -> bool:
@@ -60,7 +61,26 @@ def is_path(name: str) -> bool:
 
 def file_content(path: str) -> dict[str, Any]:
     """The content of a machine file, on top of that of the preset that it names as its ``base``."""
-    return _on_base(read_toml(path, "machine file", LARGEST_FILE), path)
+    return _whole(read_toml(path, "machine file", LARGEST_FILE), path)
+
+
+def _whole(content: dict[str, Any], where: str) -> dict[str, Any]:
+    """The content with a source for each key, and with what its ``base`` adds."""
+    if isinstance(content.get("sources"), dict):
+        content["sources"] = _sources_of_keys(content)
+    return _on_base(content, where)
+
+
+def _sources_of_keys(content: dict[str, Any]) -> dict[str, Any]:
+    """The sources by key; the source of a section is that of all its keys in the file without one of their own."""
+    named = dict(flat(content["sources"]))
+    sources, sections = dict(named), set[str]()
+    for key, _ in flat({**content, "sources": {}}):
+        outer_first = list(accumulate(key.split("."), "{}.{}".format))
+        sections.update(outer_first[:-1])
+        for name in filter(named.__contains__, outer_first):
+            sources[key] = named[name]
+    return {name: source for name, source in sources.items() if name not in sections}
 
 
 def _on_base(content: dict[str, Any], where: str) -> dict[str, Any]:
@@ -77,8 +97,6 @@ def _on_base(content: dict[str, Any], where: str) -> dict[str, Any]:
     below = preset(base)
     changed = {key for key, _ in flat(content)}
     below["sources"] = {key: source for key, source in flat(below.get("sources", {})) if key not in changed}
-    if isinstance(content.get("sources"), dict):
-        content["sources"] = dict(flat(content["sources"]))
     return merged(below, content)
 
 

@@ -23,7 +23,7 @@ from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.model import Machine
 from buddysim.machine.scheme_sections import scheme_sections
 from buddysim.machine.section import field_keys
-from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
+from buddysim.machine.training_table import HostLinkConfig, TrainingConfig, training_field
 from buddysim.machine.units import parse_size
 
 _LINKS = resources.files("buddysim.machine") / "links.toml"
@@ -197,8 +197,8 @@ class TrainingMachine(MachineFile):
         return [key for key, _ in field_keys(TrainingConfig, f"{_PART}.")]
 
     @classmethod
-    def _fields(cls) -> dict[str, FieldInfo]:
-        return dict(field_keys(TrainingConfig, f"{_PART}."))
+    def _field(cls, key: str) -> FieldInfo:
+        return training_field(key)
 
     def _parts(self) -> Mapping[str, object]:
         return {_PART: self.training}

@@ -11,10 +11,16 @@ from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section, SteadyRate
 from buddysim.machine.units import Bandwidth, Frequency, parse_bandwidth, parse_size, parse_time
+
+NVME = (
+    "assumed: one drive of PCIe gen4 x4, as the Samsung PM9A3 (data sheet: 6.9 GB/s read, 4.1 GB/s written; cited from "
+    "memory, not checked)"
+)
 
 
 class HostLinkConfig(Section):
@@ -30,8 +36,10 @@ class HostLinkConfig(Section):
         default=None,
         description="bandwidth from host to device while a copy runs the other way; none: the same as h2d_bandwidth",
     )
-    latency: Duration = Field(
-        default=parse_time("10 us"), description="time from the launch of a copy to its first byte"
+    latency: Duration = fields.key(
+        parse_time("10 us"),
+        "time from the launch of a copy to its first byte",
+        "assumed: launch of a cudaMemcpyAsync, about 10 us; the papers name none",
     )
 
     @cached_property
@@ -127,12 +135,16 @@ class TrainingConfig(Section):
         description="power in watts that the GPU needs for its peak rates, where training.power_limit_w is less; none: "
         "no more than the limit",
     )
-    kernel_launch_overhead: Duration = Field(
-        default=parse_time("5 us"), description="time of a kernel in addition to its work"
+    kernel_launch_overhead: Duration = fields.key(
+        parse_time("5 us"),
+        "time of a kernel in addition to its work",
+        "assumed: launch and drain of a kernel on an idle stream; the smallest times in the shipped timings are a few "
+        "microseconds",
     )
-    conv_library: Annotated[str, fields.text(40)] = Field(
-        default="generic",
-        description="version of the convolution library whose calibration is the default; generic: no calibration",
+    conv_library: Annotated[str, fields.text(40)] = fields.key(
+        "generic",
+        "version of the convolution library whose calibration is the default; generic: no calibration",
+        "assumed: no per-layer timings at hand",
     )
     calibrate_as: Annotated[str, fields.text(40)] | None = Field(
         default=None,
@@ -143,24 +155,32 @@ class TrainingConfig(Section):
     gpu_link: Annotated[str, fields.text(40)] | None = Field(
         default=None, description="name of the link to the other GPUs of a node; none: no other GPUs"
     )
-    host_memory: Annotated[int, fields.size("1 MiB", "1024 TiB")] = Field(
-        default=parse_size("64 GiB"), description="capacity of host memory"
+    host_memory: Annotated[int, fields.size("1 MiB", "1024 TiB")] = fields.key(
+        parse_size("64 GiB"), "capacity of host memory", "assumed: a desktop computer with 64 GiB"
     )
-    max_pinned_memory: Annotated[int, fields.size("0 B", "1024 TiB")] = Field(
-        default=parse_size("62 GiB"), description="maximum pinned host memory"
+    max_pinned_memory: Annotated[int, fields.size("0 B", "1024 TiB")] = fields.key(
+        parse_size("62 GiB"), "maximum pinned host memory", "assumed: all host memory but 2 GiB for the system"
     )
-    host_memory_bandwidth: SteadyRate = Field(
-        default=parse_bandwidth("89.6 GB/s"), description="peak bandwidth of host memory"
+    host_memory_bandwidth: SteadyRate = fields.key(
+        parse_bandwidth("89.6 GB/s"),
+        "peak bandwidth of host memory",
+        "assumed: a desktop computer with two channels of DDR5-5600",
     )
-    host_cores: Annotated[int, fields.count(1, 4096)] = Field(
-        default=16, description="cores of the host that update weights"
+    host_cores: Annotated[int, fields.count(1, 4096)] = fields.key(
+        16, "cores of the host that update weights", "assumed: a desktop computer with 16 cores"
     )
-    nvme_read_bandwidth: SteadyRate = Field(
-        default=parse_bandwidth("6.9 GB/s"), description="bandwidth of large reads from the host's NVMe drives"
+    nvme_read_bandwidth: SteadyRate = fields.key(
+        parse_bandwidth("6.9 GB/s"), "bandwidth of large reads from the host's NVMe drives", NVME
     )
-    nvme_write_bandwidth: SteadyRate = Field(
-        default=parse_bandwidth("4.1 GB/s"), description="bandwidth of large writes to the host's NVMe drives"
+    nvme_write_bandwidth: SteadyRate = fields.key(
+        parse_bandwidth("4.1 GB/s"), "bandwidth of large writes to the host's NVMe drives", NVME
     )
     links: dict[str, HostLinkConfig] = Field(
         default_factory=dict, description="links of this machine, in addition to those that every machine has"
     )
+
+
+def training_field(key: str) -> FieldInfo:
+    """Return the field of a dotted key of the table, such as ``training.fp32`` or ``training.links.pcie3.latency``."""
+    section = HostLinkConfig if key.startswith("training.links.") else TrainingConfig
+    return section.model_fields[key.rpartition(".")[2]]

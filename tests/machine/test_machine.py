@@ -182,6 +182,24 @@ def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
     assert mine.sm == base.sm
 
 
+def test_a_section_s_source_is_that_of_its_keys_in_the_file(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "mine.toml",
+        'base = "v100"\nname = "mine"\n[l2]\nsize = "12 MiB"\nways = 48\n[dram]\nchannels = 64\n'
+        '[dram.timing]\ntRP = "15 ns"\ntCL = "16 ns"\n'
+        '[sources]\n"l2" = "a sheet"\n"l2.ways" = "a book"\n"dram" = "a standard"\n"dram.timing.tCL" = "a sample"\n',
+    )
+    mine, base = Machine.load(path), Machine.load("v100")
+    changed = {key: source for key, source in mine.sources.items() if source != base.sources.get(key)}
+    assert changed == {
+        "l2.size": "a sheet",
+        "l2.ways": "a book",
+        "dram.channels": "a standard",
+        "dram.timing.tRP": "a standard",
+        "dram.timing.tCL": "a sample",
+    }
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -197,6 +215,7 @@ def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
         ('base = "v100"\n[l2]\nwayz = 3', "l2.wayz: unknown key (nearest: l2.ways)"),
         ('base = "v100"\n[l3]\nsize = 3', "l3: unknown key"),
         ('base = "v100"\n[sources]\n"l2.wayz" = "a book"', "sources: l2.wayz: unknown key (nearest: l2.ways)"),
+        ('base = "v100"\n[sources]\n"l2" = "a book"', "sources: l2: a section, not a key: expected one of l2.size, "),
         ('base = "v100"\nsources = 3', "sources: "),
         ('base = "v100"\n[l2]\nsize = 1979-05-27', "not valid TOML: '1979-05-27' is a date or a time: expected none"),
         ('base = "v100"\n[sm]\ncount = 1.5', "sm.count: 1.5 is not an integer"),

@@ -9,11 +9,12 @@ import pytest
 
 from buddysim.base.dotted import flat
 from buddysim.base.errors import BuddysimError
-from buddysim.machine import Machine
+from buddysim.machine import Machine, TrainingMachine
 from buddysim.machine.fields import default_source
 from buddysim.machine.model import keys
 from buddysim.machine.presets import every_preset, nearest_machines, preset, replay_presets
 from buddysim.machine.section import default_text
+from buddysim.machine.training_table import NVME
 
 
 @pytest.mark.parametrize("name", Machine.presets())
@@ -38,6 +39,15 @@ def test_a_preset_states_no_default(name: str) -> None:
     defaults = {key: default_text(fields[key]) for key in stated if key in fields and not fields[key].is_required()}
     texts = {key: text for key, text in defaults.items() if key != "description"}
     assert [key for key, text in texts.items() if str(stated[key]).lower() == text.lower()] == []
+
+
+@pytest.mark.parametrize("name", TrainingMachine.names())
+def test_a_preset_leaves_a_default_to_the_default_s_source(name: str) -> None:
+    machine = TrainingMachine.load(name)
+    fields = {key: machine._field(key) for key in machine.sources}
+    repeated = {key: field for key, field in fields.items() if machine.sources[key] == default_source(field)}
+    assert [key for key, field in repeated.items() if machine.text(key) == default_text(field)] == []
+    assert machine.source("training.nvme_read_bandwidth") == f"default: {NVME}"
 
 
 def test_a_silent_preset_shows_the_default_and_its_source() -> None:

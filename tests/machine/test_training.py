@@ -25,8 +25,8 @@ def test_machines_for_training_only_have_names_of_their_own() -> None:
 def test_every_figure_has_a_source(name: str) -> None:
     machine = TrainingMachine.load(name)
     assert machine.name == name
-    assert set(machine.sources) == set(machine.dotted_keys())
-    assert all(len(source) > 3 for source in machine.sources.values())
+    sources = {key: machine.source(key) for key in machine.dotted_keys()}
+    assert [key for key, source in sources.items() if len(source) < 4 or source.startswith("not named")] == []
 
 
 def test_the_machine_of_the_vdnn_paper() -> None:
@@ -163,7 +163,6 @@ def test_each_link_has_its_measured_rates_or_says_where_they_are_from(name: str)
         total = shared[0] * link.offload_bytes_per_s + shared[1] * link.prefetch_bytes_per_s
         assert float(total) == pytest.approx(both * 1e9)
     assert len(table["source"]) > 20
-    assert len(table["latency_source"]) > 10
     assert ("d2h_shared" in table) == ("h2d_shared" in table) == ("shared_source" in table)
 
 

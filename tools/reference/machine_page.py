@@ -126,7 +126,7 @@ def _default(field: FieldInfo) -> str:
 
 def _links() -> str:
     rows = [
-        (f"`{name}`", link["d2h_bandwidth"], link["h2d_bandwidth"], link["latency"], cell(link["source"]))
+        (f"`{name}`", link["d2h_bandwidth"], link["h2d_bandwidth"], cell(link["source"]))
         for name, link in shared_links().items()
     ]
-    return table(("link", "to the host", "to the GPU", "latency", "source"), rows)
+    return table(("link", "to the host", "to the GPU", "source"), rows)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
-
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section, Switch
 from buddysim.machine.units import parse_time
@@ -14,8 +12,16 @@ from buddysim.machine.units import parse_time
 class KernelConfig(Section):
     """Launches of kernels and thread blocks."""
 
-    launch_latency: Duration = Field(description="time from the launch of a kernel to its first thread block")
-    block_launch_interval: Duration = Field(description="minimum time between two thread-block launches on one SM")
+    launch_latency: Duration = fields.key(
+        parse_time("0 ns"),
+        "time from the launch of a kernel to its first thread block",
+        "assumed: launches overlap with the previous kernel; Choukse et al. (arXiv 1903.02596) give none",
+    )
+    block_launch_interval: Duration = fields.key(
+        parse_time("1 core_cycles"),
+        "minimum time between two thread-block launches on one SM",
+        "assumed: one thread block per SM and cycle, as GPGPU-Sim does",
+    )
     warp_launch_interval: Duration = fields.key(
         parse_time("0 core_cycles"),
         "time between the starts of two warps of a thread block; 0: all its warps start together",

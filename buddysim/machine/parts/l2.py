@@ -79,8 +79,10 @@ class L2Config(Section):
         "additional round-trip latency of a request to a remote L2 partition",
         "one partition",
     )
-    fill_on_memcpy: Switch = Field(
-        description="contents of the L2 after a memcpy or memset; true: the last bytes written; false: none of them"
+    fill_on_memcpy: Switch = fields.key(
+        True,
+        "contents of the L2 after a memcpy or memset; true: the last bytes written; false: none of them",
+        "assumed: copies pass through the L2, as Accel-Sim models them",
     )
 
     @model_validator(mode="after")

@@ -20,8 +20,10 @@ class SmConfig(Section):
     schedulers: Annotated[int, fields.count(1, 16)] = Field(
         description="warp schedulers per SM; warp n belongs to scheduler n modulo this number"
     )
-    policy: Annotated[str, fields.member_of("warp scheduler")] = Field(
-        description="policy of the warp schedulers, which chooses the warp that issues"
+    policy: Annotated[str, fields.member_of("warp scheduler")] = fields.key(
+        "gto",
+        "policy of the warp schedulers, which chooses the warp that issues",
+        "assumed: not published; the choice of Choukse et al. (arXiv 1903.02596)",
     )
     warps: Annotated[int, fields.count(1, 64)] = Field(description="maximum resident warps per SM")
     blocks: Annotated[int, fields.count(1, 256)] = Field(description="maximum resident thread blocks per SM")
