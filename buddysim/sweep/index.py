@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 VERSION = 1
 _ROWS_PER_FILE = 10_000
 _READERS = 8
+#: Files that a thread reads before it takes the next: one by one, handing them out costs as much as reading them.
+_CHUNK = 64
 _MAX_FILES = 20
 #: Columns about the file that a row was read from.
 SIZE, CHANGED = "file_bytes", "file_changed_ns"
@@ -113,8 +115,10 @@ class Index:
         """Read the files of these names; return the complete ones."""
         import pyarrow as pa
 
+        waiting = list(names)
         with ThreadPoolExecutor(_READERS) as pool:
-            read = [row for row in pool.map(self._row, names) if row is not None]
+            chunks = [waiting[first : first + _CHUNK] for first in range(0, len(waiting), _CHUNK)]
+            read = [row for rows in pool.map(self._rows, chunks) for row in rows]
         if not read:
             return set()
         table = rows_table([row for _, row, _ in read])
@@ -122,6 +126,9 @@ class Index:
             table = table.append_column(column, pa.array([stamp[position] for _, _, stamp in read], pa.int64()))
         self._write(table)
         return {name for name, _, _ in read}
+
+    def _rows(self, names: Iterable[str]) -> list[tuple[str, bytes, tuple[int, int]]]:
+        return [row for row in map(self._row, names) if row is not None]
 
     def _row(self, name: str) -> tuple[str, bytes, tuple[int, int]] | None:
         path = self.store.path_of(name)
