@@ -17,6 +17,31 @@ def flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield prefix + name, value
 
 
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The nested tables of values by dotted key."""
+    tables: dict[str, Any] = {}
+    for key, value in values.items():
+        *outer, last = key.split(".")
+        table = tables
+        for name in outer:
+            table = table.setdefault(name, {})
+        table[last] = value
+    return tables
+
+
+def taken(tables: Mapping[str, Any], key: str) -> tuple[dict[str, Any], Any]:
+    """Take a dotted table out of nested tables; returns the others, and the table, which is empty if there is none."""
+    name, _, inner = key.partition(".")
+    others = {other: table for other, table in tables.items() if other != name}
+    table = tables.get(name, {})
+    if not inner:
+        return others, table
+    if not isinstance(table, Mapping):
+        return dict(tables), {}
+    rest, table = taken(table, inner)
+    return others | ({name: rest} if rest else {}), table
+
+
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """Merge nested tables; where both have a key, the value of `above` stands."""
     tables = dict(below)

@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     thing = known.find(args.name)
     parts: list[Part] = [description_table((kind, "description"), [(args.name, summary(args.name, thing))])]
-    for headings, declared in details(args.name, thing):
+    for headings, declared in details(kind, args.name, thing):
         parts += ["", description_table(headings, declared)]
     print_screen(parts)
     return 0
@@ -63,12 +63,16 @@ def summary(name: str, thing: Any) -> str:
     return (function.__doc__ or "").strip().partition("\n")[0].rstrip(".")
 
 
-def details(name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
+def details(kind: str, name: str, thing: Any) -> Iterator[tuple[list[str], Rows]]:
     """Tables of what a thing declares: headings and rows."""
-    for section_name, section in getattr(thing, "SECTIONS", {}).items():
+    from buddysim.machine.scheme_sections import section_name
+
+    own = getattr(thing, "SECTION", None)
+    sections = {section_name(kind, name): own} if own else getattr(thing, "SECTIONS", {})
+    for section, declared in sections.items():
         keys: Rows = [
-            (f"{section_name}.{key}", _text(value), section.model_fields[key].description or "")
-            for key, value in section().model_dump().items()
+            (f"{section}.{key}", _text(value), declared.model_fields[key].description or "")
+            for key, value in declared().model_dump().items()
         ]
         yield ["key of machine files", "default", "description"], keys
     options = getattr(thing, "OPTIONS", None)

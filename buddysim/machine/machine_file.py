@@ -94,11 +94,7 @@ class MachineFile(Section):
     def to_dict(self) -> dict[str, Any]:
         """Return the machine as nested tables, every default filled in."""
         parts = {"name": self.name, "description": self.description, **self._parts()}
-        content = {
-            name: part.model_dump(exclude_none=True) if isinstance(part, Section) else part
-            for name, part in parts.items()
-            if part is not None
-        }
+        content = {name: _plain(part) for name, part in parts.items() if part is not None}
         return {**content, "sources": dict(self.sources)}
 
     def to_toml(self) -> str:
@@ -189,6 +185,13 @@ class MachineFile(Section):
         if key not in values:
             raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
         return values[key]
+
+
+def _plain(part: object) -> Any:
+    """A section, or sections by name, as tables of plain values."""
+    if isinstance(part, Mapping):
+        return {name: _plain(inner) for name, inner in part.items()}
+    return part.model_dump(exclude_none=True) if isinstance(part, Section) else part
 
 
 @lru_cache(1024)

@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import Field, PrivateAttr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from buddysim.base.dotted import nested, taken
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
 from buddysim.base.kinds import registry
@@ -28,7 +29,7 @@ from buddysim.machine.parts.l1 import L1Config
 from buddysim.machine.parts.l2 import L2Config
 from buddysim.machine.parts.link import LinkConfig
 from buddysim.machine.parts.sm import SmConfig
-from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
+from buddysim.machine.scheme_sections import plugin_sections, scheme_sections, section_name
 from buddysim.machine.section import S, Section, canonical_figures, field_keys, parse_section, value_of
 from buddysim.machine.training_table import TrainingConfig, training_field
 from buddysim.machine.units import Bandwidth, Frequency, Time, format_size
@@ -45,7 +46,8 @@ class Machine(MachineFile):
     """A machine to simulate, with the source of each of its figures.
 
     ``Machine.load("p100-nvlink2")``, ``Machine.load("mine.toml")``; sections are attributes (``m.l2.size``), those of
-    replay schemes too (``m.um.page_size``); times and bandwidths are resolved by `ps` and `bytes_per_s`.
+    replay schemes too (``m.um.page_size``); those of policies are found by their class (`section_of`). Times and
+    bandwidths are resolved by `ps` and `bytes_per_s`.
     """
 
     RULES = (
@@ -73,8 +75,8 @@ class Machine(MachineFile):
     training: TrainingConfig | None = Field(
         default=None, description="figures of the GPU and its host for simulated training; none: replays only"
     )
-    #: Sections of replay schemes that differ from their defaults, by name.
-    _schemes: dict[str, Section] = PrivateAttr(default_factory=dict)
+    #: Sections of replay schemes and policies that differ from their defaults, by dotted name.
+    _of_components: dict[str, Section] = PrivateAttr(default_factory=dict)
 
     if not TYPE_CHECKING:  # a type checker would take any name for an attribute
 
@@ -83,7 +85,7 @@ class Machine(MachineFile):
             section = None if name.startswith("_") else scheme_sections().get(name)
             if section is None:
                 return super().__getattr__(name)
-            return self._schemes.get(name) or section()
+            return self._of_components.get(name) or section()
 
     @classmethod
     def presets(cls) -> list[str]:
@@ -108,14 +110,17 @@ class Machine(MachineFile):
         return cls._checked(presets.machine_content(name, cls.presets), name)
 
     def section_of(self, section: type[S]) -> S:
-        """The section of a replay scheme, by its class."""
-        name = next(name for name, each in scheme_sections().items() if each is section)
-        own: S = getattr(self, name)
-        return own
+        """The section of a replay scheme or a policy, by its class."""
+        name = next(name for name, each in component_sections().items() if each is section)
+        own: Any = self._of_components.get(name) or section()
+        return cast(S, own)
 
     def policies(self) -> dict[str, Any]:
         """A new instance, for one run, of each policy that a key names, by its kind (`buddysim.base.kinds`)."""
-        return {kind: _policy_of(self, key, kind)() for key, kind in policy_keys()}
+        policies = {kind: _policy_of(self, key, kind)() for key, kind in policy_keys()}
+        for policy in policies.values():
+            policy.configure(self)
+        return policies
 
     @property
     def clocks(self) -> dict[str, Frequency]:
@@ -155,15 +160,21 @@ class Machine(MachineFile):
 
     @classmethod
     def _parsed(cls, content: Mapping[str, Any], problems: list[ErrorDetails]) -> Self | None:
-        sections = scheme_sections()
+        sections, tables = component_sections(), dict[str, Any]()
         for name in sections:
             if name in cls.model_fields:
                 raise BuddysimError(f"replay scheme: SECTIONS: every machine file has a section [{name}] already")
-        machine = parse_section(cls, {name: value for name, value in content.items() if name not in sections}, problems)
+            content, tables[name] = taken(content, name)
+        machine = parse_section(cls, content, problems)
         for name, section in sections.items():
-            parsed = parse_section(section, content.get(name, {}), problems, name)
+            parsed = parse_section(section, tables[name], problems, name)
             if machine is not None and parsed is not None and parsed != section():
-                machine._schemes[name] = parsed
+                machine._of_components[name] = parsed
+        if machine is not None and not problems:  # a scheme refuses what does not fit itself
+            misfits = [
+                text for key, kind in own_policy_keys() for text in _policy_of(machine, key, kind).misfits(machine)
+            ]
+            problems += [ErrorDetails(type="misfit", loc=(), msg=text, input=None) for text in misfits]
         return machine
 
     @classmethod
@@ -172,21 +183,26 @@ class Machine(MachineFile):
 
     def _parts(self) -> Mapping[str, object]:
         own = {name: getattr(self, name) for name in type(self).model_fields if name not in ("sources", "training")}
-        return own | {name: getattr(self, name) for name in scheme_sections()} | {"training": self.training}
+        others = {name: self._of_components.get(name) or section() for name, section in component_sections().items()}
+        return {**own, **nested(others), "training": self.training}
 
     def _counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """All but texts, the training table, and defaults of later keys and of sections of plug-ins' schemes.
+        """All but texts, the training table, sections of policies that are not chosen, and some defaults.
 
-        The last so that loading a plug-in does not change the checksum of a machine that says nothing of it.
+        Those are the defaults of later keys, and sections of policies and plug-ins' schemes that have only defaults: a
+        plug-in that is loaded does not change the checksum of a machine that says nothing of it.
         """
-        left_out = {*_NOT_SIMULATED, "training"}
-        for name in plugin_sections():
-            defaults = canonical_figures(scheme_sections()[name](), name)
-            if all(figures[key] == value for key, value in defaults.items()):
-                left_out.add(name)
-        later = {key for key, field in keys() if not is_counted(field, figures[key])}
+        left_out = {key for key, field in keys() if not is_counted(field, figures[key])}
+        chosen = {section_name(kind, figures[key]) for key, kind in policy_keys()}
+        policies, schemes = policy_sections(), scheme_sections()
+        for name, section in [*policies.items(), *((name, schemes[name]) for name in plugin_sections())]:
+            defaults = canonical_figures(section(), name)
+            if name in policies.keys() - chosen or all(figures[key] == value for key, value in defaults.items()):
+                left_out |= defaults.keys()
         return {
-            key: value for key, value in figures.items() if key.partition(".")[0] not in left_out and key not in later
+            key: value
+            for key, value in figures.items()
+            if key.partition(".")[0] not in (*_NOT_SIMULATED, "training") and key not in left_out
         }
 
     @classmethod
@@ -214,20 +230,34 @@ def own_policy_keys() -> tuple[tuple[str, str], ...]:
 def policy_keys() -> Iterator[tuple[str, str]]:
     """Every dotted key whose values are names of policies, and their kind; those of schemes come last."""
     yield from own_policy_keys()
-    for key, field in scheme_keys():
+    for key, field in _keys_in(scheme_sections()):
         if value_of(field).members:
             yield key, value_of(field).members
 
 
+def policy_sections() -> dict[str, type[Section]]:
+    """The sections of policies, by dotted name; each of their keys has a default."""
+    return {
+        section_name(kind, name): policy.SECTION
+        for _, kind in policy_keys()
+        for name, policy in registry(kind).items()
+        if policy.SECTION
+    }
+
+
+def component_sections() -> dict[str, type[Section]]:
+    """The sections of replay schemes and of policies, by dotted name."""
+    return {**scheme_sections(), **policy_sections()}
+
+
 def keys() -> Iterator[tuple[str, FieldInfo]]:
-    """Return every dotted key that a replay may depend on, with its field; keys of schemes come last."""
+    """Return every dotted key that a replay may depend on, with its field; keys of schemes and policies come last."""
     yield from own_keys()
-    yield from scheme_keys()
+    yield from _keys_in(component_sections())
 
 
-def scheme_keys() -> Iterator[tuple[str, FieldInfo]]:
-    """Every dotted key of the sections of schemes, with its field."""
-    for name, section in scheme_sections().items():
+def _keys_in(sections: Mapping[str, type[Section]]) -> Iterator[tuple[str, FieldInfo]]:
+    for name, section in sections.items():
         yield from field_keys(section, f"{name}.")
 
 
@@ -240,8 +270,6 @@ def _policy_of(machine: Machine, key: str, kind: str) -> Any:
 
 def _misfits(machine: Machine) -> Iterator[str]:
     timing, dram = machine.dram.timing, machine.dram
-    for key, kind in own_policy_keys():  # a scheme refuses what does not fit itself
-        yield from _policy_of(machine, key, kind).misfits(machine)
     if machine.sm.count * machine.l1.size > MAX_L1_BYTES:
         one, most = format_size(machine.l1.size), format_size(MAX_L1_BYTES)
         yield f"l1.size: {machine.sm.count} SMs x {one} is more than {most}"

@@ -1,7 +1,8 @@
-"""The sections of a machine file that belong to replay schemes.
+"""The sections of a machine file that belong to replay schemes, and the names of those of policies.
 
-A scheme's parameters are sections in its own module or folder, by name in ``SECTIONS`` of its `Scheme` class. The
-machine imports no scheme: it asks their registry, plug-ins included.
+A scheme's parameters are sections in its own module or folder, by name in ``SECTIONS`` of its `Scheme` class. A
+policy's are one section, ``SECTION`` of its class. The machine imports neither: it asks their registries, plug-ins
+included.
 """
 
 from __future__ import annotations
@@ -34,3 +35,8 @@ def plugin_sections() -> set[str]:
     for _, scheme in registry("replay scheme").items():
         (own if scheme.__module__.partition(".")[0] == package else others).update(scheme.SECTIONS)
     return others - own
+
+
+def section_name(kind: str, policy: str) -> str:
+    """Return the dotted name of a policy's section: ``write_drain.when_full``."""
+    return f"{kind.lower().replace(' ', '_')}.{policy}"

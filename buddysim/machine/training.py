@@ -14,14 +14,13 @@ from typing import Any, Self
 from pydantic import model_validator
 from pydantic.fields import FieldInfo
 
-from buddysim.base.dotted import flat, unknown_key
+from buddysim.base.dotted import flat, nested, unknown_key
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import parse_toml
 from buddysim.machine import presets
 from buddysim.machine.machine_file import MachineFile
-from buddysim.machine.model import Machine
-from buddysim.machine.scheme_sections import scheme_sections
+from buddysim.machine.model import Machine, component_sections
 from buddysim.machine.section import field_keys
 from buddysim.machine.training_table import HostLinkConfig, TrainingConfig, training_field
 from buddysim.machine.units import parse_size
@@ -238,7 +237,7 @@ def gpu_links() -> dict[str, dict[str, Any]]:
 
 def _check_sections(content: Mapping[str, Any], where: str) -> None:
     """Refuses a section that no machine file has."""
-    known = [*Machine.model_fields, *scheme_sections()]
+    known = [*Machine.model_fields, *nested(dict.fromkeys(component_sections()))]
     for name in content:
         if name not in known:
             raise BuddysimError(f"{where}: {unknown_key(name, known)}")

@@ -9,6 +9,17 @@ cdef class Component:
 
     #: Description for lists, one line.
     SUMMARY = ""
+    #: The policy's section of machine files, `[KIND.NAME]` with underscores: a class derived from `buddysim.machine.section.Section`
+    #: whose keys have defaults; None: it has no keys of its own.
+    SECTION = None
+
+    def configure(self, machine):
+        """Takes what the policy needs of a machine (`Machine.section_of` has its keys), before the engine is created.
+
+        Parameters
+        ----------
+        machine : Machine
+        """
 
     @staticmethod
     def misfits(machine):

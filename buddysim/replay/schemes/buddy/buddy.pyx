@@ -11,7 +11,6 @@ from buddysim.replay.compressed.numbers import compressed_numbers
 from buddysim.replay.schemes.buddy import carve_out, metadata_cache
 from buddysim.replay.schemes.buddy.keys import BuddyConfig, MetadataCacheConfig
 from buddysim.replay.schemes.buddy.numbers import metadata_numbers
-from buddysim.replay.schemes.buddy.prefetcher import REGISTRY as PREFETCHERS
 
 from buddysim.replay.compressed.entries cimport (
     CompressedCounters, compressed_fill, compressed_writeback, entries_counters, entries_init,
@@ -91,10 +90,9 @@ cdef class Scheme(SchemeBase):
     def configure(self, machine, allocated_entries, capacity_bytes):
         self.compressed = compressed_numbers(machine, machine.buddy.eight_byte_class)
         self.metadata = metadata_numbers(machine)
-        prefetcher = PREFETCHERS.find(machine.metadata_cache.prefetcher)
-        for misfit in prefetcher.misfits(machine):
+        self.prefetcher = machine.policies()["metadata prefetcher"]
+        for misfit in self.prefetcher.misfits(machine):
             raise BuddysimError(f"{machine.name}: {misfit}")
-        self.prefetcher = prefetcher()
 
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         cdef BuddyState* state = <BuddyState*>arena_zeroed(arena, 1, sizeof(BuddyState))
