@@ -40,6 +40,8 @@ MAX_L1_BYTES = 2**30
 MAX_DRAM_TIMING_PS = 10**7
 
 _NOT_SIMULATED = ("name", "description")
+#: Tables of a file that a replay does not read.
+_OTHER_TABLES = ("sources", "training")
 
 
 class Machine(MachineFile):
@@ -172,7 +174,7 @@ class Machine(MachineFile):
                 machine._of_components[name] = parsed
         if machine is not None and not problems:  # a scheme refuses what does not fit itself
             misfits = [
-                text for key, kind in own_policy_keys() for text in _policy_of(machine, key, kind).misfits(machine)
+                text for key, kind in _policies_of(Machine) for text in _policy_of(machine, key, kind).misfits(machine)
             ]
             problems += [ErrorDetails(type="misfit", loc=(), msg=text, input=None) for text in misfits]
         return machine
@@ -182,7 +184,7 @@ class Machine(MachineFile):
         return [*(key for key, _ in keys()), *(key for key, _ in field_keys(TrainingConfig, "training."))]
 
     def _parts(self) -> Mapping[str, object]:
-        own = {name: getattr(self, name) for name in type(self).model_fields if name not in ("sources", "training")}
+        own = {name: getattr(self, name) for name in type(self).model_fields if name not in _OTHER_TABLES}
         others = {name: self._of_components.get(name) or section() for name, section in component_sections().items()}
         return {**own, **nested(others), "training": self.training}
 
@@ -217,22 +219,22 @@ class Machine(MachineFile):
 def own_keys() -> Iterator[tuple[str, FieldInfo]]:
     """Every dotted key of the sections that all machines have, with its field, in the order of a file."""
     for key, field in field_keys(Machine):
-        if key not in ("sources", "training"):
+        if key not in _OTHER_TABLES:
             yield key, field
 
 
 @cache
-def own_policy_keys() -> tuple[tuple[str, str], ...]:
-    """Every dotted key of `own_keys` whose values are names of policies, and their kind."""
-    return tuple((key, value_of(field).members) for key, field in own_keys() if value_of(field).members)
+def _policies_of(section: type[Section], prefix: str = "") -> tuple[tuple[str, str], ...]:
+    """Every dotted key of a section whose values are names of policies, and their kind."""
+    named = ((key, value_of(field).members) for key, field in field_keys(section, prefix) if key not in _OTHER_TABLES)
+    return tuple((key, kind) for key, kind in named if kind)
 
 
 def policy_keys() -> Iterator[tuple[str, str]]:
     """Every dotted key whose values are names of policies, and their kind; those of schemes come last."""
-    yield from own_policy_keys()
-    for key, field in _keys_in(scheme_sections()):
-        if value_of(field).members:
-            yield key, value_of(field).members
+    yield from _policies_of(Machine)
+    for name, section in scheme_sections().items():
+        yield from _policies_of(section, f"{name}.")
 
 
 def policy_sections() -> dict[str, type[Section]]:

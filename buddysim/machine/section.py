@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -49,13 +50,16 @@ def parse_section(section: type[S], content: object, problems: list[ErrorDetails
         return None
 
 
-def field_keys(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+@cache
+def field_keys(section: type[BaseModel], prefix: str = "") -> tuple[tuple[str, FieldInfo], ...]:
     """The dotted keys of a section and of the sections in it, with their fields, in their order."""
+    found: list[tuple[str, FieldInfo]] = []
     for name, field in section.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from field_keys(field.annotation, f"{prefix}{name}.")
+            found += field_keys(field.annotation, f"{prefix}{name}.")
         else:
-            yield prefix + name, field
+            found.append((prefix + name, field))
+    return tuple(found)
 
 
 def value_of(field: FieldInfo) -> fields.Value:

@@ -29,21 +29,30 @@ kernel void elementwise(const int row, global const float *in, global float *out
     out[at] = in[at] + 1;
 }
 
-// The sum of one value of each work-item of the group.
-float sum_of_group(float value, local float *values)
+float sum(float left, float right)
 {
-    const int item = get_local_id(0);
-    values[item] = value;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_of = GROUP / 2; half_of; half_of /= 2) {
-        if (item < half_of)
-            values[item] += values[item + half_of];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    const float sum = values[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return sum;
+    return left + right;
 }
+
+// One value of all that the work-items of the group have, two made one by COMBINE.
+#define OF_GROUP(NAME, COMBINE) \
+float NAME(float value, local float *values) \
+{ \
+    const int item = get_local_id(0); \
+    values[item] = value; \
+    barrier(CLK_LOCAL_MEM_FENCE); \
+    for (int half_of = GROUP / 2; half_of; half_of /= 2) { \
+        if (item < half_of) \
+            values[item] = COMBINE(values[item], values[item + half_of]); \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+    } \
+    value = values[0]; \
+    barrier(CLK_LOCAL_MEM_FENCE); \
+    return value; \
+}
+
+OF_GROUP(sum_of_group, sum)
+OF_GROUP(largest_of_group, fmax)
 
 kernel void norm(const int row, global const float *in, global float *out)
 {
@@ -84,15 +93,7 @@ kernel void softmax(const int row, global const float *in, global float *out)
     float largest = -INFINITY, sum = 0;
     for (int at = item; at < row; at += GROUP)
         largest = fmax(largest, in[first + at]);
-    values[item] = largest;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_of = GROUP / 2; half_of; half_of /= 2) {
-        if (item < half_of)
-            values[item] = fmax(values[item], values[item + half_of]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    largest = values[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    largest = largest_of_group(largest, values);
     for (int at = item; at < row; at += GROUP)
         sum += exp(in[first + at] - largest);
     sum = sum_of_group(sum, values);

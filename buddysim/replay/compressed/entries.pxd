@@ -137,6 +137,7 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     """Fills a line: device and buddy sectors in parallel, then the decompressor."""
     cdef int64_t done
     cdef int demand, buddy_demand, requested = sector_count(sectors[0])
+    cdef unsigned int sectors_if_raw
     cdef CompressedEntries* entries = <CompressedEntries*>m.scheme_state
     cdef SizeLookup size = SizeLookup(t, t, False)
     cdef const FillPlan* plan
@@ -146,8 +147,8 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     if look_up != NULL:
         size = look_up(m, at.entry, at, False, t)
         entries.count.speculative_fills += size.speculative
-    sectors[0] |= m.l2.extra_fetch_mask        # if the entry turns out to be stored raw
-    plan = plan_at(entries, not size.speculative, device_sectors, sectors[0], m.entry_classes[at.entry] & 7)
+    sectors_if_raw = sectors[0] | m.l2.extra_fetch_mask
+    plan = plan_at(entries, not size.speculative, device_sectors, sectors_if_raw, m.entry_classes[at.entry] & 7)
     done = device_fetch(m, &location, plan.early_sectors, size.fetch_begin_ps) if plan.early_sectors else size.fetch_begin_ps
     if unlikely(plan.misspeculated_sectors):
         fetch_misspeculated(m, entries, &location, plan.misspeculated_sectors, &size)

@@ -87,13 +87,12 @@ cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int
     return port_transfer_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.l2.dirty_store_cost) if rewritten else t
 
 
-cdef inline int64_t home_slice_load(MemorySystem* m, const LineLocation* at, unsigned int requested, bint for_atomic,
-                                    int64_t t) noexcept nogil:
-    """Loads sectors of a line for a load or atomic that passes the slice's port at `t`; returns the arrival of the last one."""
+cdef inline int64_t home_slice_load(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int requested,
+                                    bint for_atomic, int64_t t) noexcept nogil:
+    """Loads sectors of a line for a load or atomic that passes its slice's port at `t`; returns the arrival of the last one."""
     cdef int n = sector_count(requested)
     cdef int64_t way, data, arrival = t
     cdef unsigned int line, present, missing, in_flight
-    cdef Slice* slice = &m.l2.slices[at.slice]
     cdef CacheSet set = cache_set(&m.l2.cache, at.l2_set)
     cdef int64_t* ready_ps
     way = l2_way(m, slice, at.entry, &set, &line, &arrival)
@@ -135,7 +134,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
         t = request_arrival(m, sm, slice, n, 1, t)
         if unlikely(m.on_access != NULL):
             t = m.on_access(m, at.entry, t)
-        data = home_slice_load(m, at, requested, for_atomic, t)
+        data = home_slice_load(m, slice, at, requested, for_atomic, t)
     return reply_arrival(m, sm, slice, n, data)
 
 

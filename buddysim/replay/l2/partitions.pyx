@@ -45,16 +45,17 @@ cdef int64_t partitioned_load(MemorySystem* m, const SmPorts* sm, const LineLoca
     cdef bint is_remote = divide(m.l2.partition_slices, at.slice) != own_partition
     cdef int64_t request_ps = m.l2.remote_latency_ps >> 1 if is_remote else 0
     cdef int64_t return_ps = m.l2.remote_latency_ps - request_ps if is_remote else 0
+    cdef Slice* slice = &m.l2.slices[at.slice]
     cdef CacheLocation home
     if is_remote and not for_atomic:
         return load_through_replica(m, at, requested, own_partition, t)
     if for_atomic:
         home.slice, home.set_offset = at.slice, at.l2_set
         invalidate_replicas(m, &home, at.entry, requested)
-    t = port_transfer_counted(m, SLICE_PORT, &m.l2.slices[at.slice].port, t + request_ps, sector_count(requested) * m.l2.slice_cost)
+    t = port_transfer_counted(m, SLICE_PORT, &slice.port, t + request_ps, sector_count(requested) * m.l2.slice_cost)
     if m.on_access != NULL:
         t = m.on_access(m, at.entry, t)
-    return home_slice_load(m, at, requested, for_atomic, t) + return_ps
+    return home_slice_load(m, slice, at, requested, for_atomic, t) + return_ps
 
 
 cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsigned int requested, uint32_t partition,
@@ -67,6 +68,7 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
     cdef uint32_t evicted_entry
     cdef CacheLocation cache_location
     cdef Slice* local_slice
+    cdef Slice* home
     cdef CacheSet set
     replica_location(m, at.slice, at.l2_set, partition, &cache_location)
     local_slice = &m.l2.slices[cache_location.slice]
@@ -96,9 +98,10 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
         m.count.l2_line_hits += 1
         return data
     mshr = mshr_pop(&local_slice.mshrs)
+    home = &m.l2.slices[at.slice]
     done = max_i64(t, mshr[0]) + request_ps
-    done = port_transfer_counted(m, SLICE_PORT, &m.l2.slices[at.slice].port, done, sector_count(missing) * m.l2.slice_cost)
-    done = home_slice_load(m, at, missing, False, done) + return_ps
+    done = port_transfer_counted(m, SLICE_PORT, &home.port, done, sector_count(missing) * m.l2.slice_cost)
+    done = home_slice_load(m, home, at, missing, False, done) + return_ps
     mshr[0] = done
     set.lines[way] = mark_pending(line, ready_ps, missing, t, done)
     return max_i64(data, done)

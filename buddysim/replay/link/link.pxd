@@ -15,7 +15,7 @@ cdef struct Link
 ctypedef int64_t (*PacketsOp)(const Link* link, int64_t payload, LinkTransfer transfer) noexcept nogil
 
 cdef struct Link:
-    PacketsOp packets      # bytes on the link for a read or write of `payload` bytes; NULL: `packets`
+    PacketsOp packets      # bytes on the link for a read or write of `payload` bytes; NULL: `bytes_with_headers`
     void* protocol_state   # the protocol's own, in the run's arena
     int64_t byte_cost_num  # cost of a byte to the GPU in port units = num / den
     int64_t byte_cost_den
@@ -29,11 +29,15 @@ cdef struct Link:
     int64_t write_bytes
 
 
+cdef inline int64_t bytes_with_headers(const Link* link, int64_t payload) noexcept nogil:
+    return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
+
+
 cdef inline int64_t link_bytes(const Link* link, int64_t payload, LinkTransfer transfer) noexcept nogil:
-    """Bytes on the link: payload and packet headers."""
+    """Bytes on the link: payload and what the protocol adds to it."""
     if unlikely(link.packets != NULL):
         return link.packets(link, payload, transfer)
-    return payload + (payload + link.packet_bytes - 1) / link.packet_bytes * link.header_bytes
+    return bytes_with_headers(link, payload)
 
 
 cdef inline int64_t link_read_cost(const Link* link, int64_t total) noexcept nogil:

@@ -1,4 +1,4 @@
-"""`packets`: a header for each packet of payload; the engine inlines it (`link_bytes`). Read requests take no bandwidth."""
+"""`packets`: a header for each packet of payload; the engine inlines it (`bytes_with_headers`). Read requests take no bandwidth."""
 from buddysim.replay.link.protocol.base cimport LinkProtocolBase
 
 ORDER = 0

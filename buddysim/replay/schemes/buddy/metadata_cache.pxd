@@ -127,7 +127,7 @@ cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const Li
     cdef int64_t way, known_ps, grant_ps
     cdef DeviceLocation location
     cdef CacheSet set
-    cdef bint speculative = False
+    cdef bint speculative = False, missed
     if cache.perfect:
         return SizeLookup(t, t, False)
     set_offset = at.own[0] if at else metadata_set(cache, line)
@@ -138,16 +138,8 @@ cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const Li
         t = grant_ps
     t += cache.latency_ps
     way = cache_find(&cache.lines, &set, line)
-    if way >= 0:
-        cache_touch(&cache.lines, &set, way)
-        known_ps = set.ready_ps[way]
-        if known_ps <= t:
-            cache.count.hits += 1
-            known_ps = t
-        else:
-            cache.count.mshr_merges += 1
-            speculative = cache.speculate_on_pending
-    else:
+    missed = way < 0
+    if missed:
         if at:
             dram_location(&m.dram, at.own_short, at.own[1], &location)
         else:
@@ -156,13 +148,19 @@ cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const Li
         cache.count.misses += 1
         known_ps = fetch_line(m, cache, line, &location, &set, &way, t)
         speculative = cache.speculate_on_miss
-        if write:
-            set.lines[way] = 1 << DIRTY
-        if unlikely(cache.fetch_ahead != NULL):
-            cache.fetch_ahead(m, cache, line, t)
-        return SizeLookup(known_ps, t if speculative else known_ps, speculative)
+    else:
+        cache_touch(&cache.lines, &set, way)
+        known_ps = set.ready_ps[way]
+        if known_ps <= t:
+            cache.count.hits += 1
+            known_ps = t
+        else:
+            cache.count.mshr_merges += 1
+            speculative = cache.speculate_on_pending
     if write:
         set.lines[way] = 1 << DIRTY
+    if missed and unlikely(cache.fetch_ahead != NULL):      # last: it may evict the line
+        cache.fetch_ahead(m, cache, line, t)
     return SizeLookup(known_ps, t if speculative else known_ps, speculative)
 
 
