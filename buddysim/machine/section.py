@@ -53,13 +53,13 @@ def parse_section(section: type[S], content: object, problems: list[ErrorDetails
 @cache
 def field_keys(section: type[BaseModel], prefix: str = "") -> tuple[tuple[str, FieldInfo], ...]:
     """The dotted keys of a section and of the sections in it, with their fields, in their order."""
-    found: list[tuple[str, FieldInfo]] = []
+    named_fields: list[tuple[str, FieldInfo]] = []
     for name, field in section.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            found += field_keys(field.annotation, f"{prefix}{name}.")
+            named_fields += field_keys(field.annotation, f"{prefix}{name}.")
         else:
-            found.append((prefix + name, field))
-    return tuple(found)
+            named_fields.append((prefix + name, field))
+    return tuple(named_fields)
 
 
 def value_of(field: FieldInfo) -> fields.Value:
