@@ -81,7 +81,7 @@ def details(kind: str, name: str, thing: Any) -> Iterator[tuple[list[str], Rows]
     parameters = getattr(thing, "parameters", None)
     if parameters is not None:
         yield ["parameter", "default", "description"], list(parameters())
-    counters = getattr(thing, "COUNTERS", None)
+    counters = {**getattr(thing, "COUNTERS", {}), **getattr(thing, "ENGINE_COUNTERS", {})}
     if counters:
         yield ["counter", "definition"], list(counters.items())
 

@@ -195,11 +195,11 @@ class Machine(MachineFile):
         plug-in that is loaded does not change the checksum of a machine that says nothing of it.
         """
         left_out = {key for key, field in keys() if not is_counted(field, figures[key])}
-        chosen = {section_name(kind, figures[key]) for key, kind in policy_keys()}
+        in_use = {section_name(kind, figures[key]) for key, kind in policy_keys()}
         policies, schemes = policy_sections(), scheme_sections()
         for name, section in [*policies.items(), *((name, schemes[name]) for name in plugin_sections())]:
             defaults = canonical_figures(section(), name)
-            if name in policies.keys() - chosen or all(figures[key] == value for key, value in defaults.items()):
+            if name in policies.keys() - in_use or all(figures[key] == value for key, value in defaults.items()):
                 left_out |= defaults.keys()
         return {
             key: value

@@ -23,33 +23,6 @@ _SECTORS: Final = "sectors"
 _BYTES: Final = "B"
 _FRACTION: Final = "fraction"
 
-#: Of what schemes count for themselves, in every result.
-_OF_SCHEMES = {
-    "Device memory": {
-        "device.channel_metadata_read_bytes": (
-            _BYTES,
-            "Metadata lines read: a list with a value for each pseudo-channel.",
-        ),
-        "device.channel_metadata_write_bytes": (
-            _BYTES,
-            "Metadata lines written, queued writes included: a list with a value for each pseudo-channel.",
-        ),
-    },
-    "Queueing": {
-        "queueing.metadata_port_histogram": (
-            "lookups",
-            "Histogram of the waits of metadata lookups for the port of their metadata cache slice (with `--queueing`; "
-            "element b counts 2^b to 2^(b+1) - 1 ps).",
-        ),
-    },
-    "Utilization": {
-        "utilization.um_fault_handling": (
-            _FRACTION,
-            "Utilization of the handling of Unified Memory fault batches, 0 to 1 of its peak over the simulated time.",
-        ),
-    },
-}
-
 _FOOTPRINT = {
     "compression.ratio": (
         "ratio",
@@ -84,19 +57,12 @@ _FOOTPRINT = {
         _BYTES,
         "Device memory that the scheme uses, metadata included; under Unified Memory at most the memory for pages.",
     ),
-    "footprint.buddy_bytes": (_BYTES, "Peak of the buddy memory reserved, whether or not entries overflow into it."),
-    "footprint.metadata_bytes": (
-        _BYTES,
-        "Metadata of compressed entries, half a byte each, at the time of `footprint.device_bytes`.",
-    ),
     "footprint.host_bytes": (_BYTES, "Peak of the bytes allocated in host memory, by the program or by the scheme."),
     "footprint.mean_allocated_bytes": (_BYTES, "Mean over simulated time of the bytes allocated in device memory."),
     "footprint.mean_device_bytes": (
         _BYTES,
         "Mean over simulated time of the device memory occupied, without metadata.",
     ),
-    "footprint.mean_buddy_bytes": (_BYTES, "Mean over simulated time of the buddy memory reserved."),
-    "footprint.mean_metadata_bytes": (_BYTES, "Mean over simulated time of the metadata of compressed entries."),
     "footprint.mean_host_bytes": (_BYTES, "Mean over simulated time of the bytes allocated in host memory."),
     "sizes.synthetic_fraction": (
         _FRACTION,
@@ -163,14 +129,6 @@ _PER_ALLOCATION = {
     "per_allocation.target": ("text", "Target ratio of the allocation; `1x` without targets."),
     "per_allocation.fills": ("fills", "Fills of the allocation's entries."),
     "per_allocation.writebacks": ("write-backs", "Write-backs of the allocation's entries."),
-    "per_allocation.buddy_accesses": (
-        "accesses",
-        "Fills and write-backs of the allocation's entries that access buddy memory.",
-    ),
-    "per_allocation.buddy_access_fraction": (
-        _FRACTION,
-        "Buddy accesses of the allocation divided by its fills and write-backs, 0 to 1; 0 if there are none.",
-    ),
 }
 
 _SIMULATOR = {
@@ -265,8 +223,6 @@ SOURCES: Mapping[str, str] = {
 #: Equations between counters that hold in every result, whatever its scheme.
 LAWS = (
     *(law for part in PARTS for law in part.LAWS),
-    "`device.read_bytes` + `device.write_bytes` + `device.metadata_bytes` = `device.bus_bytes`"
-    " + `device.queued_write_bytes`",
     "`speed.memory_instructions_per_s` = `memory_instructions` / `speed.seconds`",
     "`speed.line_accesses_per_s` = `line_accesses` / `speed.seconds`",
 )
@@ -276,7 +232,7 @@ def _section(heading: str) -> dict[str, tuple[str, str]]:
     """Unit and definition of each counter under a heading."""
     parts = [part.COUNTERS.get(heading, {}) for part in PARTS]
     of_parts = {name: (one.unit, one.text) for counters in parts for name, one in counters.items()}
-    return {**of_parts, **_OF_SCHEMES.get(heading, {}), **_OF_RUNS.get(heading, {})}
+    return {**of_parts, **_OF_RUNS.get(heading, {})}
 
 
 #: The counters of every replay, by name; the counters of schemes stand in their files.

@@ -61,7 +61,6 @@ def _own_waits(run: ReplayRun, counted: Mapping[str, Any]) -> dict[str, Any]:
 def _compression_counters(run: ReplayRun, counted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the counters of the footprint and of entry sizes."""
     footprint, over_time = run.footprint, (run.launches, counted["now_ps"])
-    largest = footprint.largest()
     entries = sum(p.end_entry - p.first_entry for p in run.address_space.ranges)
     extrapolated = run.entry_classes.extrapolated_entries if run.entry_classes else 0
     used = list(run.entry_classes.used.values()) if run.entry_classes else []
@@ -70,8 +69,8 @@ def _compression_counters(run: ReplayRun, counted: Mapping[str, Any]) -> dict[st
         "compression.ratio": footprint.ratio(),
         "compression.max_ratio": footprint.max_ratio(),
         "compression.mean_ratio": footprint.mean_ratio(*over_time),
-        **{f"footprint.{kind}_bytes": size for kind, size in largest.items()},
-        "footprint.used_device_bytes": run.scheme.device_bytes(largest["device"] + largest["metadata"]),
+        **{f"footprint.{kind}_bytes": size for kind, size in footprint.largest().items()},
+        "footprint.used_device_bytes": run.scheme.device_bytes(footprint.largest_device_bytes()),
         **{f"footprint.mean_{kind}_bytes": size for kind, size in footprint.mean(*over_time).items()},
         "sizes.synthetic_fraction": run.sizes.synthetic_fraction if run.entry_classes else 0.0,
         "sizes.extrapolated_fraction": extrapolated / entries if entries else 0.0,

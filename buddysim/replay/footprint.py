@@ -15,13 +15,15 @@ from buddysim.buddy.over_time import sums_over_time
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.engine.scheme import SchemeBase
+from buddysim.replay.schemes import own_footprint
 from buddysim.trace import Kernel, KernelLaunch, Trace
 
-#: Kinds of bytes. Of the program's device allocations: bytes allocated, bytes of device memory that they occupy under
-#: the targets, bytes of the carve-out, and bytes of their entries' metadata in device memory. And bytes allocated in
-#: host memory.
-KINDS = ("allocated", "device", "buddy", "metadata", "host")
-_ALLOCATED, _DEVICE, _BUDDY, _METADATA, _HOST = range(len(KINDS))
+DEVICE_MEMORY = "device memory"
+
+
+def memory_of_kinds() -> dict[str, str]:
+    """Kinds of bytes that entries of device allocations take, schemes' included, and the memory in which each lies."""
+    return {"device": DEVICE_MEMORY, **own_footprint()}
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,31 @@ class MemoryFootprint:
     Attributes
     ----------
     positions : int64 (instants,), event indexes of the trace, rising
-    bytes : int64 (instants, 5), by `KINDS`, from each event to the next
+    bytes : int64 (instants,) of each kind, from each event to the next: `allocated`, of the program's device
+        allocations; what their entries take (`memory_of_kinds`); `host`, allocated in host memory
     """
 
     positions: NDArray[np.int64]
-    bytes: NDArray[np.int64]
+    bytes: dict[str, NDArray[np.int64]]
+
+    def in_memory(self, memory: str) -> NDArray[np.int64]:
+        """Return the bytes of all kinds that lie in a memory."""
+        kinds = [kind for kind, where in memory_of_kinds().items() if where == memory]
+        total: NDArray[np.int64] = np.sum([self.bytes[kind] for kind in kinds], axis=0, dtype=np.int64)
+        return total
+
+    def largest_device_bytes(self) -> int:
+        """Return the peak of what lies in device memory."""
+        return int(self.in_memory(DEVICE_MEMORY).max())
 
     def largest(self) -> dict[str, int]:
-        """Return the peak of each kind; for device data and metadata, their values at the peak of their sum."""
-        peak = dict(zip(KINDS, map(int, self.bytes.max(axis=0)), strict=True))
-        fullest = self.bytes[int(np.argmax(self.bytes[:, _DEVICE] + self.bytes[:, _METADATA]))]
-        return {**peak, "device": int(fullest[_DEVICE]), "metadata": int(fullest[_METADATA])}
+        """Return the peak of each kind; of those in device memory, their values at the peak of their sum."""
+        fullest = int(np.argmax(self.in_memory(DEVICE_MEMORY)))
+        memory = memory_of_kinds()
+        return {
+            kind: int(column[fullest] if memory.get(kind) == DEVICE_MEMORY else column.max())
+            for kind, column in self.bytes.items()
+        }
 
     def mean(self, launches: Sequence[tuple[int, int]], end_ps: int) -> dict[str, int]:
         """Return the mean of each kind over simulated time, rounded down; 0 if no time passed.
@@ -51,29 +67,30 @@ class MemoryFootprint:
         launches : event index and time (ps) of each launch of the run, in order
         end_ps : end of the run
         """
-        total = self._over_time(launches, end_ps)
-        return {kind: bytes_ps // end_ps if end_ps else 0 for kind, bytes_ps in zip(KINDS, total, strict=True)}
+        return {kind: bytes_ps // max(1, end_ps) for kind, bytes_ps in self._over_time(launches, end_ps).items()}
 
     def ratio(self) -> float:
         """Return the compression ratio: peak bytes allocated / peak device bytes occupied, without metadata."""
-        return _ratio(*map(int, self.bytes[:, [_ALLOCATED, _DEVICE]].max(axis=0)))
+        return _ratio(int(self.bytes["allocated"].max()), int(self.bytes["device"].max()))
 
     def max_ratio(self) -> float:
         """Return the largest ratio at any event."""
-        return max(_ratio(int(row[_ALLOCATED]), int(row[_DEVICE])) for row in self.bytes)
+        pairs = zip(self.bytes["allocated"].tolist(), self.bytes["device"].tolist(), strict=True)
+        return max(_ratio(allocated, device) for allocated, device in pairs)
 
     def mean_ratio(self, launches: Sequence[tuple[int, int]], end_ps: int) -> float:
         """Return the mean of the bytes allocated / the mean of the device memory occupied; parameters of `mean`."""
         total = self._over_time(launches, end_ps)
-        return _ratio(total[_ALLOCATED], total[_DEVICE])
+        return _ratio(total["allocated"], total["device"])
 
-    def _over_time(self, launches: Sequence[tuple[int, int]], end_ps: int) -> list[int]:
+    def _over_time(self, launches: Sequence[tuple[int, int]], end_ps: int) -> dict[str, int]:
         """Return bytes times ps of each kind; from one launch to the next, the allocations live at the first count."""
-        total = [0] * len(KINDS)
+        total = dict.fromkeys(self.bytes, 0)
         ends = [time_ps for _, time_ps in launches[1:]] + [end_ps]
         for (position, time_ps), next_ps in zip(launches, ends, strict=False):
-            row = self.bytes[int(np.searchsorted(self.positions, position, side="right")) - 1]
-            total = [so_far + int(here) * (next_ps - time_ps) for so_far, here in zip(total, row, strict=True)]
+            row = int(np.searchsorted(self.positions, position, side="right")) - 1
+            for kind, column in self.bytes.items():
+                total[kind] += int(column[row]) * (next_ps - time_ps)
         return total
 
 
@@ -90,23 +107,25 @@ def footprint_of(
     machine : the machine
     scheme : says what an allocation occupies under its target, and whether all lie in host memory
     """
-    of_target = {target: _fractions(scheme.entry_bytes(machine, target)) for target in ALL_TARGETS if targets}
-    amounts = np.zeros((len(trace.allocations), len(KINDS)), dtype=np.int64)
+    taken = list(memory_of_kinds())
+    of_target = {target: _fractions(scheme.entry_bytes(machine, target), taken) for target in ALL_TARGETS if targets}
+    amounts = np.zeros((len(trace.allocations), 2 + len(taken)), dtype=np.int64)
     for row, allocation in zip(amounts, trace.allocations, strict=True):
         entries = allocation.entries
         if allocation.space == "host" or scheme.allocations_in_host_memory:
-            row[_HOST] = entries * ENTRY_BYTES
+            row[-1] = entries * ENTRY_BYTES
             continue
-        row[_ALLOCATED] = row[_DEVICE] = entries * ENTRY_BYTES
+        row[:2] = entries * ENTRY_BYTES
         if targets:
             n, d = of_target[targets.of(allocation.index)]
-            row[_DEVICE:_HOST] = -(-entries * n // d)
-    return MemoryFootprint(*sums_over_time(trace.allocations, amounts, *_span(trace, kernels)))
+            row[1:-1] = -(-entries * n // d)
+    positions, totals = sums_over_time(trace.allocations, amounts, *_span(trace, kernels))
+    return MemoryFootprint(positions, dict(zip(["allocated", *taken, "host"], totals.T, strict=True)))
 
 
-def _fractions(entry_bytes: dict[str, Fraction]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return numerators and denominators of the bytes that an entry takes, of device memory to metadata."""
-    pairs = [entry_bytes[kind].as_integer_ratio() for kind in KINDS[_DEVICE:_HOST]]
+def _fractions(entry_bytes: dict[str, Fraction], kinds: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return numerators and denominators of the bytes of each kind that an entry takes."""
+    pairs = [entry_bytes.get(kind, Fraction(0)).as_integer_ratio() for kind in kinds]
     numerators, denominators = np.array(pairs, dtype=np.int64).T
     return numerators, denominators
 
@@ -128,21 +147,18 @@ def _launches(trace: Trace) -> list[tuple[int, int]]:
 
 
 def check_capacity(footprint: MemoryFootprint, machine: Machine, trace: Trace, scheme: type[SchemeBase]) -> None:
-    """Raise a BuddysimError, with amount and event, if device memory or the carve-out is ever too small.
+    """Raise a BuddysimError, with amount and event, if device memory or a memory of the scheme's is ever too small.
 
     Parameters
     ----------
     footprint : the footprint of the run
     machine : the machine with its capacities
     trace : the trace, for messages
-    scheme : has targets or not, and the size of the carve-out
+    scheme : has targets or not, and the capacities of memories of its own
     """
-    capacity = machine.dram.capacity
     what = "the targets need" if scheme.uses_targets else "uncompressed allocations need"
-    for where, needed, available in (
-        ("device memory", footprint.bytes[:, _DEVICE] + footprint.bytes[:, _METADATA], capacity),
-        ("carve-out", footprint.bytes[:, _BUDDY], scheme.carve_out_bytes(machine)),
-    ):
+    for where, available in {DEVICE_MEMORY: machine.dram.capacity, **scheme.capacities(machine)}.items():
+        needed = footprint.in_memory(where)
         at_peak = int(np.argmax(needed))
         peak = int(needed[at_peak])
         if peak > available:

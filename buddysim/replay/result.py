@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, file_name, peak_rss_bytes, software
 from buddysim.replay.counters import counters_of, everything_counted, utilization_of
+from buddysim.replay.schemes import allocation_zeros
 from buddysim.trace.partial import partial_contents
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def build_result(run: ReplayRun, seconds: float) -> ReplayResult:
 def _per_allocation(run: ReplayRun, regions: list[tuple[int, int, int]]) -> list[dict[str, Any]]:
     rows = []
     for allocation_range in run.address_space.ranges:
-        fills, writebacks, buddy = regions[allocation_range.region]
+        fills, writebacks, overflow_accesses = regions[allocation_range.region]
         target = run.targets.of(allocation_range.allocation.index).name if run.targets else "1x"
         rows.append(
             {
@@ -115,8 +116,8 @@ def _per_allocation(run: ReplayRun, regions: list[tuple[int, int, int]]) -> list
                 "target": target,
                 "fills": fills,
                 "writebacks": writebacks,
-                "buddy_accesses": buddy,
-                "buddy_access_fraction": buddy / (fills + writebacks) if fills + writebacks else 0.0,
+                **allocation_zeros(),
+                **run.scheme.allocation_counters(fills, writebacks, overflow_accesses),
             }
         )
     return sorted(rows, key=lambda row: row["index"])

@@ -98,7 +98,9 @@ def simulate_schemes(
         sensitivity = NONE
     with OpenTraces() as files:
         simulation = Simulation(files, request)
-        capacity_bytes = _buddy_device_bytes(machine, simulation) if equal_capacity else None
+        capacity_bytes = None
+        if equal_capacity:
+            capacity_bytes = simulation.footprint(machine, REGISTRY.find(DEFAULT)).largest_device_bytes()
         results = {}
         for scheme, its_machine in machines.items():
             progress = start_progress(scheme) if start_progress else None
@@ -127,12 +129,6 @@ def simulate_schemes(
 
 
 show_options(simulate_schemes, {n: o for n, o in field_options(ReplayRequest).items() if n != "scheme"})
-
-
-def _buddy_device_bytes(machine: Machine, simulation: Simulation) -> int:
-    """Return the device memory that Buddy Compression uses under the targets: data and metadata, in bytes."""
-    footprint = simulation.footprint(machine, REGISTRY.find(DEFAULT)).largest()
-    return footprint["device"] + footprint["metadata"]
 
 
 def slowdown(result: ReplayResult, baseline: ReplayResult) -> dict[str, float | None]:

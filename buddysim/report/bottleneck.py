@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from buddysim.replay.schemes import shown_rows
 from buddysim.report.quantities import format_whole_percent
 
 #: A resource below this utilization is not called a bottleneck (assumed).
 BOTTLENECK_FROM = 0.6
 
-#: The name of each resource, short enough for a cell.
-RESOURCES = {
+_OF_PARTS = {
     "dram_channels": "DRAM",
     "dram_busiest_channel": "channel",
     "link_read": "link read",
@@ -21,13 +21,18 @@ RESOURCES = {
     "crossbar_request": "requests",
     "l1": "L1",
     "issue_slots": "issue",
-    "um_fault_handling": "faults",
 }
 #: Channels are shown as one resource, unless one of them alone is this much busier than the mean.
 _UNEVEN = 1.1
 _PREFIX = "utilization."
 
 Flat = Mapping[str, Any]
+
+
+def resources() -> dict[str, str]:
+    """Return the name of each resource, short enough for a cell."""
+    of_schemes = {row.counters[0].removeprefix(_PREFIX): row.label for row in shown_rows() if row.kind == "resource"}
+    return {**_OF_PARTS, **of_schemes}
 
 
 def utilizations(result: Flat) -> list[tuple[str, float]]:
@@ -52,4 +57,4 @@ def format_next_resource(result: Flat) -> str:
 
 def _format(resource: tuple[str, float]) -> str:
     name, fraction = resource
-    return f"{RESOURCES.get(name, name.replace('_', ' '))} {format_whole_percent(fraction)}"
+    return f"{resources().get(name, name.replace('_', ' '))} {format_whole_percent(fraction)}"

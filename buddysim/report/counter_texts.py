@@ -54,7 +54,7 @@ def _of_engine(counters: dict[str, Counter], engine: str, sources: Mapping[str, 
 def _of_schemes() -> Iterator[CounterText]:
     seen = set[str]()
     for scheme_name, scheme in REGISTRY.items():
-        for name, definition in scheme.COUNTERS.items():
+        for name, definition in {**scheme.COUNTERS, **scheme.ENGINE_COUNTERS}.items():
             if name in seen:
                 continue
             seen.add(name)

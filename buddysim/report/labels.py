@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from buddysim.replay.schemes import shown_rows
+
 
 @dataclass(frozen=True)
 class Label:
@@ -67,7 +69,6 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
     "issue": ("Issue slots of the SMs' schedulers.", ("utilization.issue_slots",)),
     "replies": ("Reply ports of the crossbar.", ("utilization.crossbar_reply",)),
     "requests": ("Request ports of the crossbar.", ()),
-    "faults": ("Handling of fault batches of Unified Memory.", ("utilization.um_fault_handling",)),
     "memory footprint": ("Section with the memory that the allocations take under each scheme.", ()),
     "compression ratio": (
         "Bytes allocated divided by the bytes of device memory that they take, without metadata.",
@@ -81,19 +82,7 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
         "Bytes of device memory that the allocations take, metadata included; under Unified Memory the resident pages.",
         ("footprint.device_bytes", "footprint.metadata_bytes", "um.resident_bytes"),
     ),
-    "buddy memory (reserved)": (
-        "Bytes reserved behind the link for entries that overflow their target, whether or not they do.",
-        ("footprint.buddy_bytes",),
-    ),
     "host memory": ("Bytes of allocations that lie in host memory.", ("footprint.host_bytes",)),
-    "buddy-access fraction": (
-        "Fraction of the L2's fills and write-backs that access buddy memory.",
-        ("buddy.access_fraction",),
-    ),
-    "unified memory": ("Section with page faults and migrations under the scheme `unified-memory`.", ()),
-    "page faults": ("Pages that an SM accesses while they are not resident.", ("um.page_faults",)),
-    "pages prefetched": ("Pages that migrate together with faulted ones.", ("um.pages_prefetched",)),
-    "pages evicted": ("Pages that migrate back to the host to make space.", ("um.pages_evicted",)),
     "DRAM traffic": ("Section with the bytes on the buses of device memory, by cause.", ("device.bus_bytes",)),
     "demand": ("Bytes read because requests miss in the L2.", ("device.demand_bytes", "link.demand_bytes")),
     "over-fetch": (
@@ -105,15 +94,12 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
         ("device.read_modify_write_bytes", "link.read_modify_write_bytes"),
     ),
     "write-back": ("Bytes of dirty sectors that the L2 evicts.", ("device.writeback_bytes", "link.writeback_bytes")),
-    "metadata": ("Bytes of compression metadata read and written.", ("device.metadata_bytes",)),
     "total": ("Sum of the section.", ("device.bus_bytes",)),
     "link traffic": ("Bytes over the host link.", ("link.read_bytes", "link.write_bytes")),
     "link traffic, read + write": (
         "Bytes over the host link to the GPU, and from the GPU, packet headers included.",
         ("link.read_bytes", "link.write_bytes"),
     ),
-    "migration in": ("Bytes of pages that migrate to the GPU.", ("link.migration_in_bytes",)),
-    "migration out": ("Bytes of pages that migrate back to the host.", ("link.migration_out_bytes",)),
     "packet headers": ("Bytes over the host link that are not payload.", ()),
     "total read": ("Bytes over the host link to the GPU.", ("link.read_bytes",)),
     "total write": ("Bytes over the host link from the GPU.", ("link.write_bytes",)),
@@ -129,10 +115,6 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
         "Sector lookups in the L2 that hit, and those that merge with a miss in flight.",
         ("l2.sector_hits", "l2.sector_mshr_merges", "l2.sector_accesses"),
     ),
-    "metadata cache": (
-        "Metadata lookups that hit, and those that merge with a miss in flight.",
-        ("metadata.hits", "metadata.mshr_merges", "metadata.accesses"),
-    ),
     "waiting time (half of the requests, 99 %)": (
         "Section with the times that half of the requests, and 99 % of them, wait less than; shown with --queueing.",
         (),
@@ -145,7 +127,6 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
     "L2 slice port": ("Waiting time of requests for the port of their slice.", ("queueing.slice_port_histogram",)),
     "L2 MSHR": ("Waiting time of misses for an MSHR of their slice.", ("queueing.l2_mshr_histogram",)),
     "compressor": ("Waiting time of entries for a compressor or decompressor.", ("queueing.compressor_histogram",)),
-    "metadata cache port": ("Waiting time of lookups for the metadata cache.", ("queueing.metadata_port_histogram",)),
     "DRAM read": ("Waiting time of reads for bank, row and bus.", ("queueing.dram_read_histogram",)),
     "DRAM write": ("Waiting time of writes for space in the write queue.", ("queueing.dram_write_histogram",)),
     "link read": ("Host link to the GPU: its utilization, or the waiting time for it.", ("utilization.link_read",)),
@@ -155,10 +136,6 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
     "target": ("Target ratio of the allocation, chosen by profiling or given by a file.", ("per_allocation.target",)),
     "fills": ("Fills of the L2 from this allocation.", ("per_allocation.fills",)),
     "write-backs": ("Write-backs of the L2 to this allocation.", ("per_allocation.writebacks",)),
-    "buddy fraction": (
-        "Fraction of the allocation's fills and write-backs that access buddy memory.",
-        ("per_allocation.buddy_access_fraction",),
-    ),
     "scheme": ("Name of a memory configuration; `list replay-scheme` and `list training-scheme` describe each.", ()),
 }
 
@@ -388,6 +365,8 @@ def labels() -> Iterator[Label]:
     for screen, rows in sections.items():
         for name, (text, counters) in rows.items():
             yield Label(name, screen, text, counters)
+    for row in shown_rows():
+        yield Label(row.label, "run", row.text, row.counters)
 
 
 def find_labels(text: str) -> list[Label]:

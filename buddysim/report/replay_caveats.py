@@ -79,7 +79,7 @@ def _indistinguishable(results: Results) -> Iterator[str]:
 
 
 def _optimistic_schemes(results: Results) -> Iterator[str]:
-    """The direction in which pinned host memory and Unified Memory are wrong next to Buddy Compression."""
+    """The direction in which pinned host memory and Unified Memory are wrong next to the default scheme."""
     optimistic = [scheme for scheme in results if scheme in _OPTIMISTIC_SCHEMES]
     if optimistic and DEFAULT in results:
         verb = "is" if len(optimistic) == 1 else "are"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.replay.schemes import BASELINE, counter_zeros
+from buddysim.replay.component.shown import ShownRow
+from buddysim.replay.schemes import BASELINE, counter_zeros, shown_rows
 from buddysim.replay.sensitivity import NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import format_bottleneck, format_next_resource
 from buddysim.report.caveats import assumption_parts
@@ -79,9 +80,9 @@ def result_parts(
     parts: list[Part] = [*_heading(results, changed or {}, machine), ""]
     parts += _schemes_as_rows(results) if len(results) >= _SCHEMES_AS_ROWS_FROM else [_comparison(results)]
     widest = max(results.values(), key=lambda result: len(result["per_allocation"]))
-    compressed = next((result for result in results.values() if result["footprint.buddy_bytes"]), widest)
-    if len(results) < _SCHEMES_AS_ROWS_FROM and compressed["per_allocation"]:
-        parts += ["", *_allocations(compressed)]
+    with_targets = next((result for result in results.values() if result["provenance"]["targets"]), widest)
+    if len(results) < _SCHEMES_AS_ROWS_FROM and with_targets["per_allocation"]:
+        parts += ["", *_allocations(with_targets)]
     parts += caveat_parts(results)
     if with_assumptions:
         parts += assumption_parts(results)
@@ -162,7 +163,8 @@ def _sections(results: Results) -> Iterator[tuple[str, Sequence[ScreenRow]]]:
     """The sections of the table, each with its title; the first has none."""
     yield "", [*_answer(results), *_limits()]
     yield "memory footprint", _memory_rows(results)
-    yield "unified memory", _UNIFIED_MEMORY
+    for title in dict.fromkeys(row.label for row in shown_rows() if row.kind == "title"):
+        yield title, list(_rows_of_schemes(results, title))
     yield f"DRAM traffic{_of_one_seed(results)}", list(_dram_rows(results))
     if _is_link_busy(results):
         yield f"link traffic{_of_one_seed(results)}", list(_link_rows(results))
@@ -170,7 +172,7 @@ def _sections(results: Results) -> Iterator[tuple[str, Sequence[ScreenRow]]]:
         unit = _unit(results, ("link.read_bytes", "link.write_bytes"))
         yield "", [ScreenRow("link traffic, read + write", _read_and_write(*unit))]
     yield "hit rates (MSHR merges apart)", _hit_rate_rows(results)
-    yield "waiting time (half of the requests, 99 %)", _WAITS
+    yield "waiting time (half of the requests, 99 %)", _wait_rows(results)
 
 
 def _answer(results: Results) -> Iterator[ScreenRow]:
@@ -275,10 +277,49 @@ def _memory_rows(results: Results) -> list[ScreenRow]:
         ScreenRow("  peak, mean over time", _ratios_over_time),
         ScreenRow("  sensitivity range", _ratio_range),
         ScreenRow("device memory", _device_memory, "with metadata"),
-        ScreenRow("buddy memory (reserved)", _bytes_of("footprint.buddy_bytes"), one_seed),
+        *_rows_of_schemes(results, "memory footprint", note=one_seed),
         ScreenRow("host memory", _bytes_of("footprint.host_bytes")),
-        ScreenRow("buddy-access fraction", _buddy_access_fraction, one_seed or "fills, write-backs"),
     ]
+
+
+def _rows_of_schemes(
+    results: Results, section: str, unit: tuple[int, str] | None = None, note: str = ""
+) -> Iterator[ScreenRow]:
+    """The rows that schemes add to a section; `note` replaces the note of each."""
+    for row in shown_rows():
+        if row.section == section and row.kind != "title":
+            yield ScreenRow(row.label, _cell_of(row, unit), note or row.note or _misses(results, row))
+
+
+def _cell_of(row: ShownRow, unit: tuple[int, str] | None) -> Cell:
+    """What a row of a scheme shows: nothing in a result without its counters, or where they are 0."""
+    cell, where = _whole_cell_of(row, unit), row.where or row.counters[-1]
+    return lambda result: cell(result) if result.get(where) else NOT_APPLICABLE
+
+
+def _whole_cell_of(row: ShownRow, unit: tuple[int, str] | None) -> Cell:
+    key = row.counters[0]
+    match row.kind:
+        case "bytes":
+            return _in_unit(key, *unit) if unit else _bytes_of(key)
+        case "count":
+            return _count_of(key)
+        case "hits":
+            return _hits_and_merges(*row.counters)
+        case "wait":
+            return _wait(key)
+    return lambda result: format_percent(result[key])
+
+
+def _misses(results: Results, row: ShownRow) -> str:
+    """The fraction of lookups that miss, of the first scheme that has some."""
+    if row.kind != "hits":
+        return ""
+    hits, merges, lookups = row.counters
+    looked = next((result for result in results.values() if result.get(lookups)), None)
+    if looked is None:
+        return ""
+    return f"misses {format_percent(looked[lookups] - looked[hits] - looked[merges], looked[lookups])}"
 
 
 def _compression_ratio(result: Flat) -> str:
@@ -303,14 +344,13 @@ def _ratio_range(result: Flat) -> str:
 
 def _device_memory(result: Flat) -> str:
     """The device memory that the scheme uses, with metadata; with synthetic sizes a range, as for the ratio."""
-    metadata = result["footprint.metadata_bytes"]
-    total = result["footprint.device_bytes"] + metadata
-    if not total:
+    used, data = result["footprint.used_device_bytes"], result["footprint.device_bytes"]
+    if not data:
         return NOT_APPLICABLE
     if not _is_synthetic(result):
-        return format_bytes(result["footprint.used_device_bytes"])
+        return format_bytes(used)
     ratios = (result["compression.synthetic_max_ratio"], result["compression.synthetic_min_ratio"])
-    low, high = (result["footprint.allocated_bytes"] / ratio + metadata for ratio in ratios)
+    low, high = (result["footprint.allocated_bytes"] / ratio + used - data for ratio in ratios)
     factor, unit = byte_unit(high)
     return f"{format_in_bytes(low, factor)} - {format_in_bytes(high, factor)} {unit}"
 
@@ -319,26 +359,15 @@ def _bytes_of(key: str) -> Cell:
     return lambda result: format_bytes(result[key]) if result[key] else NOT_APPLICABLE
 
 
-def _buddy_access_fraction(result: Flat) -> str:
-    return format_percent(result["buddy.access_fraction"]) if result["footprint.buddy_bytes"] else NOT_APPLICABLE
-
-
 def _count_of(key: str) -> Cell:
     return lambda result: format_count(result[key]) if result[key] else NOT_APPLICABLE
 
-
-_UNIFIED_MEMORY: Sequence[ScreenRow] = (
-    ScreenRow("page faults", _count_of("um.page_faults")),
-    ScreenRow("pages prefetched", _count_of("um.pages_prefetched")),
-    ScreenRow("pages evicted", _count_of("um.pages_evicted")),
-)
 
 _DRAM: Sequence[tuple[str, str]] = (
     ("demand", "device.demand_bytes"),
     ("over-fetch", "device.overfetch_bytes"),
     ("read-modify-write", "device.read_modify_write_bytes"),
     ("write-back", "device.writeback_bytes"),
-    ("metadata", "device.metadata_bytes"),
 )
 _CAUSES = {"overfetch": "over-fetch", "writeback": "write-back", "read_modify_write": "read-modify-write"}
 _LINK_TOTALS = ("link.read_bytes", "link.write_bytes")
@@ -360,6 +389,7 @@ def _dram_rows(results: Results) -> Iterator[ScreenRow]:
     unit = _unit(results, ["device.bus_bytes"])
     for label, key in _DRAM:
         yield ScreenRow(label, _in_unit(key, *unit))
+    yield from _rows_of_schemes(results, "DRAM traffic", unit)
     yield ScreenRow("total", _in_unit("device.bus_bytes", *unit), _change(results, "device.bus_bytes"))
 
 
@@ -381,13 +411,15 @@ def _is_link_busy(results: Results) -> bool:
 
 
 def _link_rows(results: Results) -> Iterator[ScreenRow]:
-    """The traffic of the link by cause, which schemes declare, and its totals."""
+    """The traffic of the link by cause, those of parts and those that schemes declare, and its totals."""
+    labels = {row.counters[0]: row.label for row in shown_rows() if row.section == "link traffic"}
     keys = [key for key in counter_zeros() if key.startswith("link.")]
     unit = _unit(results, _LINK_TOTALS)
     causes = [key for key in next(iter(results.values())) if key.startswith("link.") and key not in _LINK_TOTALS]
     for key in [key for key in keys if key in causes] + [key for key in causes if key not in keys]:
         cause = key.removeprefix("link.").removesuffix("_bytes")
-        yield ScreenRow(_CAUSES.get(cause, cause.replace("_", " ")), _in_unit(key, *unit))
+        label = labels.get(key) or _CAUSES.get(cause, cause.replace("_", " "))
+        yield ScreenRow(label, _in_unit(key, *unit))
     yield ScreenRow("packet headers", _headers(causes, *unit))
     yield ScreenRow("total read", _in_unit("link.read_bytes", *unit), _utilization(results, "link_read"))
     yield ScreenRow("total write", _in_unit("link.write_bytes", *unit), _utilization(results, "link_write"))
@@ -423,14 +455,10 @@ def _short_bytes(count: float, factor: int) -> str:
 
 
 def _hit_rate_rows(results: Results) -> list[ScreenRow]:
-    misses = next((result for result in results.values() if result["metadata.accesses"]), None)
-    note = f"misses {format_percent(misses['metadata.misses'], misses['metadata.accesses'])}" if misses else ""
     return [
         ScreenRow("L1 sectors", _hits_and_merges("l1.sector_hits", "l1.sector_mshr_merges", "l1.sector_accesses")),
         ScreenRow("L2 sectors", _hits_and_merges("l2.sector_hits", "l2.sector_mshr_merges", "l2.sector_accesses")),
-        ScreenRow(
-            "metadata cache", _hits_and_merges("metadata.hits", "metadata.mshr_merges", "metadata.accesses"), note
-        ),
+        *_rows_of_schemes(results, "hit rates"),
     ]
 
 
@@ -445,11 +473,11 @@ def _hits_and_merges(hits: str, merges: str, lookups: str) -> Cell:
     return text
 
 
-def _wait(queue: str) -> Cell:
+def _wait(key: str) -> Cell:
     """The times that half of the requests, and 99 % of them, wait less than."""
 
     def text(result: Flat) -> str:
-        bins = result[f"queueing.{queue}_histogram"] or []
+        bins = result[key] or []
         if not any(bins[1:]):
             return NOT_APPLICABLE
         below = [
@@ -461,24 +489,30 @@ def _wait(queue: str) -> Cell:
     return text
 
 
-_WAITS: Sequence[ScreenRow] = tuple(
-    ScreenRow(label, _wait(queue))
-    for label, queue in (
-        ("L1 port", "l1_port"),
-        ("L1 MSHR", "l1_mshr"),
-        ("L1 store buffer", "l1_store"),
-        ("crossbar request", "request_port"),
-        ("crossbar reply", "reply_port"),
-        ("L2 slice port", "slice_port"),
-        ("L2 MSHR", "l2_mshr"),
-        ("compressor", "compressor"),
-        ("metadata cache port", "metadata_port"),
-        ("DRAM read", "dram_read"),
-        ("DRAM write", "dram_write"),
-        ("link read", "link_read"),
-        ("link write", "link_write"),
-    )
-)
+def _wait_rows(results: Results) -> list[ScreenRow]:
+    return [
+        *_waits(
+            ("L1 port", "l1_port"),
+            ("L1 MSHR", "l1_mshr"),
+            ("L1 store buffer", "l1_store"),
+            ("crossbar request", "request_port"),
+            ("crossbar reply", "reply_port"),
+            ("L2 slice port", "slice_port"),
+            ("L2 MSHR", "l2_mshr"),
+            ("compressor", "compressor"),
+        ),
+        *_rows_of_schemes(results, "waiting time"),
+        *_waits(
+            ("DRAM read", "dram_read"),
+            ("DRAM write", "dram_write"),
+            ("link read", "link_read"),
+            ("link write", "link_write"),
+        ),
+    ]
+
+
+def _waits(*queues: tuple[str, str]) -> list[ScreenRow]:
+    return [ScreenRow(label, _wait(f"queueing.{queue}_histogram")) for label, queue in queues]
 
 
 def _of_one_seed(results: Results) -> str:
@@ -507,7 +541,8 @@ def _schemes_as_rows(results: Results) -> list[Part]:
 
 
 def _allocations(result: Flat) -> list[Part]:
-    """The largest allocations, with their targets and buddy accesses."""
+    """The largest allocations, with their targets and what schemes count of them."""
+    of_schemes = [row for row in shown_rows() if row.section == "allocations"]
     seed = f"\n(seed {result['provenance']['seed']})" if _is_synthetic(result) else ""
     columns = [
         Column("allocation", left=True, min_width=22, shorten_to=22),
@@ -515,7 +550,7 @@ def _allocations(result: Flat) -> list[Part]:
         Column(f"target{seed}"),
         Column("fills", min_width=8),
         Column("write-backs"),
-        Column(f"buddy fraction{seed}"),
+        *(Column(f"{row.label}{seed}") for row in of_schemes),
     ]
     by_size = sorted(result["per_allocation"], key=lambda row: (-row["bytes"], row["index"]))
     rows = [
@@ -525,12 +560,18 @@ def _allocations(result: Flat) -> list[Part]:
             "host" if row["space"] == "host" else row["target"],
             format_count(row["fills"]),
             format_count(row["writebacks"]),
-            format_percent(row["buddy_accesses"], row["fills"] + row["writebacks"]),
+            *(_of_allocation(row, shown) for shown in of_schemes),
         )
         for row in by_size[:MAX_ALLOCATIONS]
     ]
     hidden = len(by_size) - MAX_ALLOCATIONS
     return [ScreenTable(columns, rows), *([f"and {hidden} smaller ones: --json FILE"] if hidden > 0 else [])]
+
+
+def _of_allocation(allocation: Flat, row: ShownRow) -> str:
+    value = allocation.get(row.counters[0].partition(".")[2])
+    moved = allocation["fills"] + allocation["writebacks"]
+    return NOT_APPLICABLE if value is None or not moved else format_percent(value)
 
 
 def _simulator_speed(results: Results) -> str:

@@ -61,11 +61,11 @@ def test_the_keys_of_a_run_are_those_of_the_chosen_policy() -> None:
 
 def test_only_the_chosen_policy_s_keys_count_in_the_checksum() -> None:
     machine = Machine.load("v100")
-    chosen = machine.with_overrides(CHOICE)
+    with_it = machine.with_overrides(CHOICE)
     assert machine.with_overrides({LIMIT: 7}).checksum == machine.checksum
-    assert chosen.with_overrides({LIMIT: 3}).checksum == chosen.checksum != machine.checksum
-    changed = chosen.with_overrides({LIMIT: 7})
-    assert changed.checksum == machine.checksum_with({LIMIT: "7", **CHOICE}) != chosen.checksum
+    assert with_it.with_overrides({LIMIT: 3}).checksum == with_it.checksum != machine.checksum
+    changed = with_it.with_overrides({LIMIT: 7})
+    assert changed.checksum == machine.checksum_with({LIMIT: "7", **CHOICE}) != with_it.checksum
     assert pickle.loads(pickle.dumps(changed)).checksum == changed.checksum
 
 

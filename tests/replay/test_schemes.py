@@ -8,6 +8,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine.section import Section
+from buddysim.replay.counter_definitions import COUNTERS
 from buddysim.replay.schemes import BASELINE, DEFAULT, REGISTRY, counter_zeros
 from tests.replay.bare import run_warps, tiny_machine
 
@@ -35,6 +36,14 @@ def test_its_counters_are_those_that_it_declares(name):
         assert isinstance(count["scheme"][key], float if unit == "fraction" else int)
         assert text, key
         assert key not in count, "a counter that every scheme has"
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_rows_that_it_shows_name_counters(name):
+    known = {*COUNTERS, *(key for one in SCHEMES.values() for key in one.COUNTERS | one.ENGINE_COUNTERS)}
+    for row in SCHEMES[name].SHOWN:
+        assert {*row.counters, *filter(None, [row.where])} <= known
+        assert bool(row.counters) == (row.kind != "title")
 
 
 def test_the_counters_of_all_schemes_are_known():

@@ -10,10 +10,13 @@ import buddysim
 from buddysim import training
 from buddysim.base.jsonfile import to_json, write_json
 from buddysim.base.parquet import tidy_rows, write_parquet
+from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.sensitivity import NO_DIFFERENCE
-from buddysim.report.bottleneck import RESOURCES, format_bottleneck, format_next_resource, utilizations
+from buddysim.report import bottleneck, replay_screen
+from buddysim.report.bottleneck import format_bottleneck, format_next_resource, resources, utilizations
 from buddysim.report.quantities import (
     format_bytes,
+    format_count,
     format_percent,
     format_rate,
     format_speedup,
@@ -85,9 +88,31 @@ def test_names_from_a_file_cannot_steer_the_terminal(results):
     assert "?[2Jname" in shown
 
 
+def test_a_scheme_adds_rows_of_every_kind(results, monkeypatch):
+    counters = ("l2.sector_hits", "l2.sector_mshr_merges", "l2.sector_accesses")
+    own = (
+        ShownRow("my section", "my section", "title", (), "Section."),
+        ShownRow("my section", "own count", "count", counters[2:], "Accesses."),
+        ShownRow("my section", "absent", "count", ("mine.absent",), "Nothing."),
+        ShownRow("hit rates", "own hits", "hits", counters, "Hits."),
+        ShownRow("DRAM traffic", "own bytes", "bytes", ("device.demand_bytes",), "Bytes."),
+        ShownRow("allocations", "own column", "fraction", ("per_allocation.buddy_access_fraction",), "Fraction."),
+    )
+    for module in (replay_screen, bottleneck):
+        monkeypatch.setattr(module, "shown_rows", lambda: iter(own))
+    shown, buddy = printed({"buddy": results["buddy"]}), results["buddy"]
+    assert cells(shown, "own count") == [format_count(buddy["l2.sector_accesses"])]
+    misses = format_percent(buddy["l2.sector_accesses"] - buddy[counters[0]] - buddy[counters[1]], buddy[counters[2]])
+    assert cells(shown, "own hits") == [*cells(shown, "L2 sectors"), f"misses {misses}"]
+    assert cells(shown, "own bytes") == cells(shown, "demand")
+    assert "my section" in shown
+    assert "own column" in shown
+    assert "absent" not in shown
+    assert "metadata cache" not in shown
+
+
 def test_every_resource_has_a_name_for_people(results):
-    resources = [key.removeprefix("utilization.") for key in results["buddy"] if key.startswith("utilization.")]
-    assert set(resources) <= set(RESOURCES)
+    assert {f"utilization.{name}" for name in resources()} >= {key for key in results["buddy"] if "utilization." in key}
     nearest = utilizations(results["buddy"])
     assert [fraction for _, fraction in nearest] == sorted((fraction for _, fraction in nearest), reverse=True)
 

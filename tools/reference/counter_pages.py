@@ -32,9 +32,9 @@ def replay_page() -> str:
     schemes = dict[str, list[str]]()
     definitions, laws = dict[str, str](), dict[str, None]()
     for scheme_name, scheme in REGISTRY.items():
-        definitions |= scheme.COUNTERS
+        definitions |= scheme.COUNTERS | scheme.ENGINE_COUNTERS
         laws |= dict.fromkeys(scheme.LAWS)
-        for name in scheme.COUNTERS:
+        for name in scheme.COUNTERS | scheme.ENGINE_COUNTERS:
             schemes.setdefault(name, []).append(scheme_name)
     rows = [
         (f"`{name}`", ", ".join(schemes[name]), *map(cell, _unit_and_text(definition)))

@@ -4,6 +4,7 @@ from typing import ClassVar
 from buddysim.buddy import ProfileOptions, Target
 from buddysim.machine import Machine
 from buddysim.machine.section import Section
+from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.engine.kinds import Placement
 
 class SchemeBase:
@@ -16,7 +17,10 @@ class SchemeBase:
     SECTIONS: ClassVar[dict[str, type[Section]]]
     TRAFFIC: ClassVar[tuple[str, ...]]
     QUEUES: ClassVar[tuple[str, ...]]
+    FOOTPRINT: ClassVar[dict[str, str]]
     COUNTERS: ClassVar[dict[str, str]]
+    ENGINE_COUNTERS: ClassVar[dict[str, str]]
+    SHOWN: ClassVar[tuple[ShownRow, ...]]
     LAWS: ClassVar[tuple[str, ...]]
     def configure(self, machine: Machine, allocated_entries: int, capacity_bytes: int | None) -> None: ...
     @staticmethod
@@ -24,7 +28,9 @@ class SchemeBase:
     @staticmethod
     def entry_bytes(machine: Machine, target: Target) -> dict[str, Fraction]: ...
     @staticmethod
-    def carve_out_bytes(machine: Machine) -> int: ...
+    def capacities(machine: Machine) -> dict[str, int]: ...
+    @staticmethod
+    def allocation_counters(fills: int, writebacks: int, overflow_accesses: int) -> dict[str, float]: ...
     @staticmethod
     def profile_options(options: ProfileOptions, machine: Machine) -> ProfileOptions: ...
     def device_bytes(self, occupied_bytes: int) -> int: ...

@@ -35,8 +35,16 @@ cdef class SchemeBase:
     TRAFFIC: tuple[str, ...] = ()
     #: Names of the scheme's own queues, whose waits results list: `SCHEME_QUEUE` and the next.
     QUEUES: tuple[str, ...] = ()
+    #: Kinds of bytes that entries take in addition to `device`, and the memory in which each lies: `device memory`, or one that
+    #: `capacities` names.
+    FOOTPRINT: dict[str, str] = {}
     #: Counters of the scheme: unit, colon, definition.
     COUNTERS: dict[str, str] = {}
+    #: Counters that the engine counts for the scheme, by their names in results: of `TRAFFIC`, `QUEUES` and `FOOTPRINT`, of its
+    #: allocations, utilization of what `COUNTERS` ending in `_busy_ps` count.
+    ENGINE_COUNTERS: dict[str, str] = {}
+    #: Rows that the scheme adds to the screen of `run` (`buddysim.replay.component.shown.ShownRow`).
+    SHOWN: tuple = ()
     #: Equations between counters that hold in every result, with the counters' names in backticks.
     LAWS: tuple[str, ...] = ()
 
@@ -61,13 +69,24 @@ cdef class SchemeBase:
 
     @staticmethod
     def entry_bytes(machine, target):
-        """Returns the bytes that an entry with a target ratio takes: of `device`, `buddy` and `metadata` (`footprint.KINDS`)."""
+        """Returns the bytes that an entry with a target ratio takes: of `device` and the kinds of `FOOTPRINT`."""
         raise NotImplementedError
 
     @staticmethod
-    def carve_out_bytes(machine):
-        """Returns the size of buddy memory, in bytes."""
-        return 0
+    def capacities(machine):
+        """Returns the size of each memory that the scheme adds, in bytes."""
+        return {}
+
+    @staticmethod
+    def allocation_counters(fills, writebacks, overflow_accesses):
+        """Returns the scheme's counters of an allocation.
+
+        Parameters
+        ----------
+        fills, writebacks : of its entries
+        overflow_accesses : those that also reached memory behind the link
+        """
+        return {}
 
     @staticmethod
     def profile_options(options, machine):

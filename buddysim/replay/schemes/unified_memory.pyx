@@ -32,6 +32,7 @@ from pydantic import model_validator
 from buddysim.machine import fields
 from buddysim.machine.section import Duration, Section
 from buddysim.machine.units import format_size, parse_time
+from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.lazy_array import lazy_zeros
 
 from buddysim.replay.engine.arena cimport Arena, arena_zeroed
@@ -666,6 +667,26 @@ cdef class Scheme(SchemeBase):
         "link.migration_in_bytes": "B: Data of pages that migrate to device memory.",
         "link.migration_out_bytes": "B: Data of evicted pages that is written to host memory.",
     }
+    ENGINE_COUNTERS = {
+        "utilization.um_fault_handling": "fraction: Utilization of the handling of Unified Memory fault batches, 0 to 1 of its "
+        "peak over the simulated time.",
+    }
+    SHOWN = (
+        ShownRow("unified memory", "unified memory", "title", (),
+                 "Section with page faults and migrations under the scheme `unified-memory`."),
+        ShownRow("unified memory", "page faults", "count", ("um.page_faults",),
+                 "Pages that an SM accesses while they are not resident."),
+        ShownRow("unified memory", "pages prefetched", "count", ("um.pages_prefetched",),
+                 "Pages that migrate together with faulted ones."),
+        ShownRow("unified memory", "pages evicted", "count", ("um.pages_evicted",),
+                 "Pages that migrate back to the host to make space."),
+        ShownRow("link traffic", "migration in", "bytes", ("link.migration_in_bytes",),
+                 "Bytes of pages that migrate to the GPU."),
+        ShownRow("link traffic", "migration out", "bytes", ("link.migration_out_bytes",),
+                 "Bytes of pages that migrate back to the host."),
+        ShownRow("bottleneck", "faults", "resource", ("utilization.um_fault_handling",),
+                 "Handling of fault batches of Unified Memory."),
+    )
     cdef UmState config         # parameters, copied to the state of a run
     cdef int64_t warps          # of the machine
     cdef bint zero_fill

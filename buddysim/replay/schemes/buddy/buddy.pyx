@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint32_t
 from buddysim.base.errors import BuddysimError
 from buddysim.replay.compressed import entries
 from buddysim.replay.compressed.numbers import compressed_numbers
-from buddysim.replay.schemes.buddy import carve_out, metadata_cache
+from buddysim.replay.schemes.buddy import carve_out, metadata_cache, shown
 from buddysim.replay.schemes.buddy.keys import BuddyConfig, MetadataCacheConfig
 from buddysim.replay.schemes.buddy.numbers import metadata_numbers
 
@@ -61,6 +61,7 @@ cdef class Scheme(SchemeBase):
     SECTIONS = {"metadata_cache": MetadataCacheConfig, "buddy": BuddyConfig}
     TRAFFIC = ("metadata_read", "metadata_write")
     QUEUES = ("metadata_port",)
+    FOOTPRINT, ENGINE_COUNTERS, SHOWN = shown.FOOTPRINT, shown.ENGINE_COUNTERS, shown.SHOWN
     COUNTERS = {
         **metadata_cache.COUNTERS,
         "buddy.accesses": "accesses: Fills and write-backs that access buddy memory.",
@@ -73,6 +74,7 @@ cdef class Scheme(SchemeBase):
         "`metadata.accesses` = `metadata.hits` + `metadata.mshr_merges` + `metadata.misses`",
         "`buddy.accesses` = `buddy.fills` + `buddy.writebacks`",
         "`buddy.access_fraction` = `buddy.accesses` / (`l2.fills` + `l2.writebacks`)",
+        "`device.read_bytes` + `device.write_bytes` + `device.metadata_bytes` = `device.bus_bytes` + `device.queued_write_bytes`",
         *entries.LAWS,
     )
     cdef dict compressed
@@ -84,7 +86,8 @@ cdef class Scheme(SchemeBase):
 
     placement = staticmethod(carve_out.placement)
     entry_bytes = staticmethod(carve_out.entry_bytes)
-    carve_out_bytes = staticmethod(carve_out.carve_out_bytes)
+    capacities = staticmethod(carve_out.capacities)
+    allocation_counters = staticmethod(shown.allocation_counters)
     profile_options = staticmethod(carve_out.profile_options)
 
     def configure(self, machine, allocated_entries, capacity_bytes):

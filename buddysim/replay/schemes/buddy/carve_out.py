@@ -30,9 +30,9 @@ def entry_bytes(machine: Machine, target: Target) -> dict[str, Fraction]:
     }
 
 
-def carve_out_bytes(machine: Machine) -> int:
+def capacities(machine: Machine) -> dict[str, int]:
     """Return the size of buddy memory."""
-    return machine.section_of(BuddyConfig).carve_out_ratio * machine.dram.capacity
+    return {"carve-out": machine.section_of(BuddyConfig).carve_out_ratio * machine.dram.capacity}
 
 
 def profile_options(options: ProfileOptions, machine: Machine) -> ProfileOptions:
