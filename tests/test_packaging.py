@@ -71,11 +71,6 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archive
 
 
-def test_every_extension_has_its_stub() -> None:
-    without = [path.name for path in PACKAGE.rglob("*.pyx") if not path.with_suffix(".pyi").exists()]
-    assert not without
-
-
 def test_extensions_import_the_shared_module() -> None:
     """No extension contains a copy of Cython's own utility code."""
     importlib.import_module("buddysim.compress.bpc")

@@ -92,6 +92,16 @@ def test_the_table_allows_nothing_that_is_not_used() -> None:
     assert not {folder: imports for folder, imports in unused.items() if imports}
 
 
+def test_an_extension_that_python_imports_has_its_stub() -> None:
+    """Others are reached through a registry, by the types of their base class, or from Cython alone."""
+    imported = {name for path in sources(".py", ".pyi") for name in python_imports(path)}
+    imported |= {name.rpartition(".")[0] for name in imported}
+    without = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sources(".pyx")}
+    without -= {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sources(".pyi")}
+    assert without
+    assert not without & imported
+
+
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from buddysim.replay.engine.division import quotient_and_remainder
+from buddysim.probes.engine_parts import quotient_and_remainder
 
 MOST = 2**32 - 1
 

@@ -11,8 +11,7 @@ import pytest
 import buddysim
 from buddysim.machine import Machine
 from buddysim.machine.presets import replay_presets
-from buddysim.replay.engine.port import LonePort
-from buddysim.replay.engine.reservation_table import BusReservations
+from buddysim.probes.engine_parts import BusReservations, LonePort
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import BLOCK_DTYPE, FLAG_TIMED, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE
 from buddysim.trace.writer import Records

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from buddysim.replay.engine.port import LonePort
+from buddysim.probes.engine_parts import LonePort
 
 BUCKET_PS = 1 << 16
 FINE = 1024  # units of cost per ps

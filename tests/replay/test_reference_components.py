@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from buddysim.replay.engine.cache import LruTags
-from buddysim.replay.engine.events import EventOrder
-from buddysim.replay.engine.port import LonePort
-from buddysim.replay.engine.reservation_table import BusReservations
+from buddysim.probes.engine_parts import BusReservations, EventOrder, LonePort, LruTags
 from tests.reference.replay.engine.ref_cache import RefLruTags
 from tests.reference.replay.engine.ref_port import RefPortBuckets
 from tests.reference.replay.engine.ref_reservation_table import RefBusReservations

@@ -1,5 +1,5 @@
 """Begin and end of allocations."""
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memmove
 
 from buddysim.replay.lazy_array import lazy_zeros

@@ -1,9 +1,7 @@
-"""Set-up of a `SectorCache`, and a class for tests that compare it with its reference model."""
-from libc.stdint cimport int64_t, uint32_t
-
-from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
+"""Set-up of a `SectorCache`, and its rare operations."""
+from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.set_search cimport SET_EMPTY, order_init, order_touch_oldest
+from buddysim.replay.engine.set_search cimport SET_EMPTY, order_init
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError."""
@@ -36,44 +34,3 @@ cdef void cache_empty_way(const SectorCache* cache, const CacheSet* set, int64_t
     cache_touch(cache, set, way)
     for _ in range(cache.ways - 1):     # all other ways become more recently used, in their order
         order_touch_oldest(set.order, cache.ways, cache.oldest_bit)
-
-
-cdef class LruTags:
-    """One cache, for tests; its reference model is in `tests/reference/replay/engine/`.
-
-    Parameters
-    ----------
-    sets, ways : shape of the cache
-    """
-
-    cdef Arena arena
-    cdef SectorCache cache
-
-    def __cinit__(self, int sets, int ways):
-        cache_init(&self.arena, &self.cache, 1, sets, ways)
-
-    def __dealloc__(self):
-        arena_free(&self.arena)
-
-    def access(self, uint32_t tag, unsigned int sectors):
-        """Accesses sectors of a line.
-
-        Returns
-        -------
-        tuple of the sectors that hit (mask) and the evicted tag; -1: none, as the line hit or the way was empty
-        """
-        cdef CacheSet set = cache_set(&self.cache, cache_set_offset(&self.cache, 0, tag))
-        cdef int64_t way = cache_find(&self.cache, &set, tag)
-        cdef int64_t evicted = -1
-        cdef uint32_t evicted_tag
-        cdef unsigned int hits = 0
-        if way < 0:
-            way = cache_replace(&self.cache, &set, tag, &evicted_tag)
-            if evicted_tag != SET_EMPTY:
-                evicted = evicted_tag
-            set.lines[way] = 0
-        else:
-            hits = set.lines[way] & sectors
-            cache_touch(&self.cache, &set, way)
-        set.lines[way] |= sectors
-        return hits, evicted

@@ -1,7 +1,5 @@
-"""Set-up of an order of events, and a class for tests that compare it with a list."""
-from libc.stdint cimport int64_t
-
-from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
+"""Set-up of an order of events."""
+from buddysim.replay.engine.arena cimport arena_zeroed
 
 
 cdef int events_init(Arena* arena, Events* events, int n) except -1:
@@ -19,35 +17,3 @@ cdef int events_init(Arena* arena, Events* events, int n) except -1:
         events.firsts[i] = KEY_NEVER
     events.first = KEY_NEVER
     return 0
-
-
-cdef class EventOrder:
-    """The order of the engine's events, for tests.
-
-    Parameters
-    ----------
-    n : number of events
-    """
-
-    cdef Arena arena
-    cdef Events events
-
-    def __cinit__(self, int n):
-        events_init(&self.arena, &self.events, n)
-
-    def __dealloc__(self):
-        arena_free(&self.arena)
-
-    def set(self, int number, time):
-        """Changes the time of an event, in ps; None: never."""
-        events_set(&self.events, number, NEVER if time is None else time)
-
-    def first(self):
-        """The earliest event.
-
-        Returns
-        -------
-        tuple of its time in ps and its number; None if no event has a time
-        """
-        cdef int64_t key = self.events.first
-        return None if key == KEY_NEVER else (key_time(key, self.events.bits), key_number(key, self.events.bits))

@@ -1,5 +1,4 @@
 """Pages of reservations far ahead of the current event."""
-from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 

@@ -1,9 +1,5 @@
-"""Rare operations of a `Port`, and a class for tests that compare it with its reference model."""
-from libc.stdint cimport int64_t, uint32_t
-
-from buddysim.replay.engine.horizon cimport (
-    MAX_PAGES, far_page, far_page_create, far_page_drop, horizon_free, horizon_init,
-)
+"""Rare operations of a `Port`."""
+from buddysim.replay.engine.horizon cimport far_page, far_page_create, far_page_drop
 
 cdef enum:
     PAGE_BITS = 9  # log2 of the buckets of a page, as many as in the ring
@@ -104,40 +100,3 @@ cdef int64_t port_peek(const Port* port, const Horizon* horizon, int64_t t, int6
         bucket += 1
     grant_ps = (bucket << BUCKET_BITS) + (used + remaining - cost >> FINE_BITS)
     return grant_ps if grant_ps > t else t
-
-
-cdef class LonePort:
-    """One port, for tests; its reference model is in `tests/reference/replay/engine/`.
-
-    Parameters
-    ----------
-    max_pages : pages of later buckets that it may have
-    """
-
-    cdef Port port
-    cdef Horizon horizon
-
-    def __cinit__(self, int64_t max_pages=MAX_PAGES):
-        horizon_init(&self.horizon, max_pages)
-
-    def __dealloc__(self):
-        horizon_free(&self.horizon)
-
-    def request(self, int64_t now_ps, int64_t t_ps, int64_t cost):
-        """Sends a request of `cost` port units that arrives at `t_ps`, not before `now_ps`; returns its grant in ps."""
-        cdef int64_t peeked_ps
-        self.horizon.now_ps = now_ps
-        peeked_ps = port_peek(&self.port, &self.horizon, t_ps, cost)
-        t_ps = port_transfer(&self.port, &self.horizon, t_ps, cost)
-        assert peeked_ps == t_ps or self.horizon.pushed
-        return t_ps
-
-    @property
-    def pages(self):
-        """Pages of later buckets."""
-        return self.horizon.n_pages
-
-    @property
-    def pushed(self):
-        """Requests that were granted and not recorded."""
-        return self.horizon.pushed

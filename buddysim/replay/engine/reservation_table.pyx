@@ -1,9 +1,5 @@
-"""Rare operations of a reservation table, and a class for tests that compare it with its reference model."""
-from libc.stdint cimport int64_t, uint64_t
-
-from buddysim.replay.engine.horizon cimport (
-    MAX_PAGES, far_page, far_page_create, far_page_drop, horizon_free, horizon_init, trial_record,
-)
+"""Rare operations of a reservation table."""
+from buddysim.replay.engine.horizon cimport far_page, far_page_create, far_page_drop, trial_record
 
 cdef enum:
     TABLE_SLOT_BITS = 14  # log2 of TABLE_SLOTS, the slots of the ring and of a page
@@ -170,51 +166,3 @@ cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept:
     """Initializes a table in zeroed memory: only refreshes are reserved, the first one after an interval."""
     table.last_slot = -1
     mark_refresh_slots(grid, table.bits, 0, TABLE_SLOTS)
-
-
-cdef class BusReservations:
-    """The bus of one pseudo-channel, for tests; its reference model is in `tests/reference/replay/engine/`.
-
-    Parameters
-    ----------
-    burst_ps : length of a slot, at least 2
-    ccd_slots : slots between two bursts of a request, at most 56
-    refresh_ps, refresh_interval_ps : duration and interval of refreshes; 0: none
-    max_pages : pages of slots beyond the ring
-    """
-
-    cdef SlotGrid grid
-    cdef ReservationTable table
-    cdef Horizon horizon
-    cdef int64_t ccd_slots
-
-    def __cinit__(self, int64_t burst_ps, int64_t ccd_slots, int64_t refresh_ps=0, int64_t refresh_interval_ps=0,
-                  int64_t max_pages=MAX_PAGES):
-        self.grid, self.ccd_slots = slot_grid(burst_ps, refresh_ps, refresh_interval_ps), ccd_slots
-        horizon_init(&self.horizon, max_pages)
-        table_init(&self.grid, &self.table)
-
-    def __dealloc__(self):
-        horizon_free(&self.horizon)
-
-    def reserve(self, int64_t now_ps, int64_t slot, int bursts):
-        """Reserves slots for the bursts of a request, from `slot` on (not before `now_ps`); returns the first and the last."""
-        cdef int64_t first, last
-        self.horizon.now_ps = now_ps
-        last = reserve_slots(&self.grid, &self.table, &self.horizon, slot, bursts, self.ccd_slots, &first)
-        return first, last
-
-    def release(self, int64_t now_ps, int64_t slot):
-        """Releases a slot, unless a refresh has it."""
-        self.horizon.now_ps = now_ps
-        release_slot(&self.grid, &self.table, &self.horizon, slot)
-
-    @property
-    def pages(self):
-        """Pages of slots beyond the ring."""
-        return self.horizon.n_pages
-
-    @property
-    def pushed(self):
-        """Slots that could not be recorded."""
-        return self.horizon.pushed

@@ -2,9 +2,7 @@
 from libc.stdint cimport int64_t
 
 from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.memory cimport (
-    AccessHook, DueHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook,
-)
+from buddysim.replay.engine.memory cimport AccessHook, DueHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook
 
 cdef class SchemeBase:
     cdef FillOp fill

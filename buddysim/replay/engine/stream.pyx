@@ -1,10 +1,8 @@
 """Converts the records of a chunk to operation streams."""
-from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
 from buddysim.replay.engine.arena cimport arena_block, arena_block_free
 from buddysim.replay.engine.extremes cimport min_i64
-from buddysim.replay.engine.compiler_hints cimport unlikely
 from buddysim.replay.engine.address_map cimport locate_line
 from buddysim.replay.engine.address_map_simd cimport location_begin, complete_locations_simd
 from buddysim.replay.engine.memory cimport AllocationState

@@ -1,5 +1,4 @@
 """The code that each SM has fetched, and the lines that its warps wait for."""
-from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
 from buddysim.replay.engine.arena cimport arena_zeroed

@@ -1,5 +1,4 @@
 """Kernels, thread blocks and barriers: operations once per block or barrier."""
-from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 

@@ -24,9 +24,7 @@ from buddysim.replay.engine.address_map_simd cimport LineLocation
 from buddysim.replay.engine.scheme cimport SchemeBase
 from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
 from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
-from buddysim.replay.schemes.buddy.metadata_cache cimport (
-    BuddyState, metadata_counters, metadata_init, metadata_lookup,
-)
+from buddysim.replay.schemes.buddy.metadata_cache cimport BuddyState, metadata_counters, metadata_init, metadata_lookup
 from buddysim.replay.schemes.buddy.prefetcher.base cimport MetadataPrefetcherBase
 
 ORDER = 30

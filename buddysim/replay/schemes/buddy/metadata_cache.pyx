@@ -1,13 +1,9 @@
 """Set-up of the metadata cache, locations of metadata lines, and their counters."""
-from libc.stdint cimport int64_t, uint32_t
-
-from buddysim.replay.engine.address_map_simd cimport OwnWords, lane_divisor
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
+from buddysim.replay.engine.address_map_simd cimport lane_divisor
+from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.cache cimport cache_init
 from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.dram.dram cimport DeviceLocation
 from buddysim.replay.engine.kinds cimport SECTOR_BYTES
-from buddysim.replay.engine.memory cimport MemorySystem, PaddedPort
 
 #: Counters of the metadata cache: unit, colon, definition.
 COUNTERS = {

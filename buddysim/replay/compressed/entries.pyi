@@ -1,2 +1,0 @@
-COUNTERS: dict[str, str]
-LAWS: tuple[str, ...]

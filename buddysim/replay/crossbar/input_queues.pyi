@@ -1,1 +1,0 @@
-# For other extensions only (input_queues.pxd): nothing here is visible from Python.

@@ -1,1 +1,0 @@
-# For other extensions only (transfers.pxd): nothing here is visible from Python.

@@ -1,1 +1,0 @@
-# For other extensions only (arena.pxd): nothing here is visible from Python.

@@ -1,1 +1,0 @@
-# For other extensions only (horizon.pxd): nothing here is visible from Python.

@@ -1,1 +1,0 @@
-# For other extensions only (memory.pxd): nothing here is visible from Python.

@@ -1,6 +1,0 @@
-class LonePort:
-    pages: int
-    pushed: int
-
-    def __init__(self, max_pages: int = ...) -> None: ...
-    def request(self, now_ps: int, t_ps: int, cost: int) -> int: ...

@@ -1,1 +1,0 @@
-# For other extensions only (dirty_limit.pxd): nothing here is visible from Python.

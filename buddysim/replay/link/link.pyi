@@ -1,1 +1,0 @@
-# For other extensions only (link.pxd): nothing here is visible from Python.

@@ -1,5 +1,0 @@
-from buddysim.replay.engine.scheme import SchemeBase
-
-ORDER: int
-
-class Scheme(SchemeBase): ...

@@ -1,1 +1,0 @@
-COUNTERS: dict[str, str]

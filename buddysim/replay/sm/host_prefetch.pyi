@@ -1,1 +1,0 @@
-# For other extensions only (host_prefetch.pxd): nothing here is visible from Python.

@@ -1,1 +1,0 @@
-# For other extensions only (thread_blocks.pxd): nothing here is visible from Python.

@@ -1,1 +1,0 @@
-# For other extensions only (warp.pxd): nothing here is visible from Python.
