@@ -134,9 +134,11 @@ mutants: develop
 build: $(VENV)/.compiler
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.built $(VENV)/.installed
 
-# In addition, what the tests and the checks need.
+# In addition, what the tests and the checks need. Tests start hundreds of processes, which find the modules compiled
+# even where PYTHONDONTWRITEBYTECODE is set.
 develop: build
 	@$(MAKE) --no-print-directory $(VENV)/.tools
+	@$(python) -m compileall -q -j 2 buddysim tools benchmarks plots
 
 # Extensions lie next to their sources; only those that changed are built again.
 $(VENV)/.built: $(VENV)/.compiler $(sources) setup.py

@@ -95,6 +95,19 @@ def run_to_end(run: Callable[[], int]) -> int:
 
 
 @contextlib.contextmanager
+def restored() -> Iterator[None]:
+    """After the block, signals are handled as before it: a command that ignored them leaves a program that goes on."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING)}
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # outside of the main thread none was ignored
+            for number, handler in before.items():
+                if handler is not None:  # else of foreign code
+                    signal.signal(number, handler)
+
+
+@contextlib.contextmanager
 def unwinding(numbers: Iterable[int] = (signal.SIGINT, *ENDING)) -> Iterator[None]:
     """Within the block, signals that end the process raise `Stopped`, Ctrl-C KeyboardInterrupt, where that is safe.
 

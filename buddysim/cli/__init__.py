@@ -210,7 +210,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     gc.set_threshold(_COLLECT_EVERY)
     _open_standard_streams()
-    return _run_inside(lambda: _run(argv))
+    with signals.restored():
+        return _run_inside(lambda: _run(argv))
 
 
 def _run_inside(run: Callable[[], int]) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
-from matplotlib.text import Text
-
-from buddysim.plotting import style
+if TYPE_CHECKING:  # a command that draws nothing doesn't load matplotlib
+    from matplotlib.figure import Figure
 
 #: Font size of axis labels before formatting, in points.
 _DEFAULT_FONT = 9
@@ -28,6 +27,8 @@ def _caption_in(figure: Figure, width_in: float) -> float:
 
 def _fit_texts(figure: Figure) -> None:
     """Fit the texts into a narrow figure: legends in more rows, overlapping labels upright."""
+    from buddysim.plotting import style
+
     for text in figure.texts:
         text.set_wrap(True)
     if figure._suptitle is not None:  # type: ignore[attr-defined]
@@ -79,6 +80,8 @@ class FigureFormat:
 
     def apply(self, figure: Figure) -> Figure:
         """Format a figure, and return it."""
+        from matplotlib.text import Text
+
         if not self.title:
             figure.suptitle("")
             figure.supxlabel("")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import buddysim.cli
+from buddysim.base import signals
 from buddysim.cli import main
 from buddysim.machine import Machine, TrainingMachine
 from buddysim.machine.model import keys
@@ -120,7 +122,10 @@ def test_what_can_happen_to_any_command(
     message: str,
 ) -> None:
     monkeypatch.setattr(buddysim.cli.REGISTRY, "items", lambda: iter([("fail", command_that(raises))]))
+    handled = (signal.SIGINT, *signals.ENDING)
+    handlers = [signal.getsignal(number) for number in handled]
     assert run(capsys, "fail") == (code, "", message)
+    assert [signal.getsignal(number) for number in handled] == handlers, "a program that goes on has other handlers"
 
 
 @pytest.mark.unexpected

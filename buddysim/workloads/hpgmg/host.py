@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, bicgstab
 
 Grid = NDArray[np.float64]
 
@@ -109,6 +108,8 @@ def inverse_diagonal(n: int, beta: dict[str, Grid]) -> Grid:
 
 def solve(right: Grid, initial: Grid, beta: dict[str, Grid]) -> Grid:
     """Return the solution on a small grid by BiCGStab, as HPGMG's bottom solver computes it: (n, n, n)."""
+    from scipy.sparse.linalg import LinearOperator, bicgstab  # takes longer to load than the rest of a command
+
     n = len(right)
     inverse = inverse_diagonal(n, beta).ravel()
     shape = (n**3, n**3)
