@@ -144,12 +144,14 @@ def test_each_sector_of_a_load_is_a_request():
 
 def test_replies_serialize_at_their_slice_and_at_their_sm():
     """Four sectors requested at 301 are at the slice at 351, in the slot of 40 ns from 320 on; the last one leaves
-    three times 40 ns later, as it would through a port."""
+    three times 40 ns later, as it would through a port. Of sectors of two slices, there at 651 and 652, the second one
+    leaves in the SM's next slot, which begins at 680."""
     stored = store((0, 15))
     slice_slow = machine(**{**QUEUES, "l2__bandwidth": SLOW})
     assert time_of(slice_slow, [stored, load(0, critical_path_cycles=600)]) == (601 + 100) * NS
     sm_slow = machine(**{**QUEUES, "crossbar__reply_bandwidth": SLOW})
     assert time_of(sm_slow, [stored, load((0, 15), critical_path_cycles=300)]) == (351 + 120 + 50) * NS
+    assert time_of(sm_slow, [store(0, 1), load(0, 1, critical_path_cycles=600)]) == (680 + 50) * NS
 
 
 def test_competing_sms_alternate_at_a_slice():
