@@ -12,17 +12,20 @@ import hashlib
 import importlib.util
 import os
 import sys
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.kinds import check_plugin
 from buddysim.base.plugin_modules import PACKAGE, added, installed, loaded, source_of, text_of
+
+T = TypeVar("T")
 
 GROUP = "buddysim.plugins"
 VARIABLE = "BUDDYSIM_PLUGINS"
@@ -40,6 +43,12 @@ def modules() -> list[ModuleType]:
             if name:
                 load_plugin(name)
     return [*installed.values(), *loaded.values(), *added.values()]
+
+
+def kept_by_plugins(function: Callable[[], T]) -> Callable[[], T]:
+    """A function that is called once for each set of plug-ins; its result must not be changed."""
+    results = cache(lambda plugin_modules: function())
+    return wraps(function)(lambda: results(tuple(modules())))
 
 
 def add(module: ModuleType, text: str) -> None:

@@ -41,7 +41,7 @@ class Registry(Generic[T]):
         self.kind, self.package, self.contract, self.adopt = kind, package, contract, adopt
         self._own: dict[str, tuple[int, T]] | None = None
         self._by_name: dict[str, T] = {}
-        self._plugins_seen = -1
+        self._plugins_seen: list[ModuleType] | None = None
 
     def names(self) -> tuple[str, ...]:
         """Every name, in the order of the modules' ``ORDER``, then by name."""
@@ -75,12 +75,12 @@ class Registry(Generic[T]):
             self._own = {}
             for module in self._folder():
                 self._add(self._own, module)
-        if self._plugins_seen != len(modules):
+        if self._plugins_seen != modules:
             ranked = dict(self._own)
             for module in modules:
                 self._add(ranked, module)
             self._by_name = {name: ranked[name][1] for name in sorted(ranked, key=lambda name: (ranked[name][0], name))}
-            self._plugins_seen = len(modules)
+            self._plugins_seen = modules
         return self._by_name
 
     def _folder(self) -> Iterator[ModuleType]:

@@ -7,11 +7,13 @@ included.
 
 from __future__ import annotations
 
+from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.kinds import registry
 from buddysim.machine.section import Section
 
 
+@plugins.kept_by_plugins
 def scheme_sections() -> dict[str, type[Section]]:
     """The sections of replay schemes, by name in a machine file, in the order of the schemes.
 
@@ -29,6 +31,7 @@ def scheme_sections() -> dict[str, type[Section]]:
     return sections
 
 
+@plugins.kept_by_plugins
 def plugin_sections() -> set[str]:
     """The names of those sections that only schemes of plug-ins have."""
     package, own, others = __name__.partition(".")[0], set[str](), set[str]()

@@ -14,7 +14,6 @@ from buddysim.base import plugin_modules
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.machine import Machine, fields
-from buddysim.machine.model import policy_sections
 from buddysim.machine.section import Section
 from buddysim.replay.dram.write_drain.base import WriteDrainBase
 
@@ -42,14 +41,11 @@ class WriteDrain(WriteDrainBase):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the policy above as a plug-in's for one test."""
     module = ModuleType(f"{plugin_modules.PACKAGE}.my_drain")
     vars(module).update(WriteDrain=WriteDrain)
-    with monkeypatch.context() as loaded:
-        loaded.setitem(plugin_modules.loaded, Path("my_drain.py"), module)
-        yield
-    policy_sections()  # the registry sees that the plug-in is gone
+    monkeypatch.setitem(plugin_modules.loaded, Path("my_drain.py"), module)
 
 
 def test_the_keys_of_a_run_are_those_of_the_chosen_policy() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, ClassVar
@@ -32,7 +32,7 @@ class Scheme(SchemeBase):
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Register the scheme above as a plug-in's for one test."""
 
     def register(module_name: str) -> None:
@@ -40,9 +40,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None
         vars(module).update(Scheme=Scheme)
         monkeypatch.setitem(plugin_modules.loaded, Path(f"{module_name}.py"), module)
 
-    yield register
-    monkeypatch.undo()
-    scheme_sections()  # the registry sees that the plug-in is gone
+    return register
 
 
 @pytest.mark.parametrize("name", scheme_sections())
