@@ -35,7 +35,7 @@ def engine_numbers(machine: Machine, compute_gap_scale: Fraction) -> dict[str, o
     numbers = sm_numbers(machine) | l1_numbers(machine) | crossbar_numbers(machine) | l2_numbers(machine)
     numbers |= dram_numbers(machine) | link_numbers(machine)
     return numbers | {
-        "compute_gap_scale_num": compute_gap_scale.numerator,
-        "compute_gap_scale_den": compute_gap_scale.denominator,
+        "scale_num": compute_gap_scale.numerator,
+        "scale_den": compute_gap_scale.denominator,
         "horizon_pages": HORIZON_PAGES,
     }

@@ -18,41 +18,41 @@ def bytes_by_channel(c: Mapping[str, Any], kind: int) -> list[int]:
     return [SECTOR_BYTES * moved[kind] for moved in c["dram_moved"]]
 
 
+def _moved(text: str, *kinds: Traffic) -> Counted:
+    """The bytes of some kinds of traffic."""
+    return Counted("B", text, lambda c: SECTOR_BYTES * sum(c["device"][kind] for kind in kinds))
+
+
+def _by_channel(text: str, kind: Traffic) -> Counted:
+    """The bytes of a kind of traffic that each pseudo-channel carried."""
+    return Counted("B", f"{text}: a list with a value for each pseudo-channel.", lambda c: bytes_by_channel(c, kind))
+
+
 def _burst_ps(c: Mapping[str, Any]) -> int:
     return int(c["numbers"]["dram_burst_ps"])
 
 
 COUNTERS: PartCounters = {
     "Device memory": {
-        "device.read_bytes": Counted(
-            "B",
-            "Data that the L2 reads from device memory; what a scheme keeps next to them does not count.",
-            lambda c: SECTOR_BYTES * sum(c["device"][kind] for kind in READS),
+        "device.read_bytes": _moved(
+            "Data that the L2 reads from device memory; what a scheme keeps next to them does not count.", *READS
         ),
-        "device.write_bytes": Counted(
-            "B",
+        "device.write_bytes": _moved(
             "Data that the L2 writes to device memory; what a scheme keeps next to them does not count.",
-            lambda c: SECTOR_BYTES * c["device"][Traffic.WRITEBACK],
+            Traffic.WRITEBACK,
         ),
-        "device.demand_bytes": Counted(
-            "B",
-            "Device data that fills fetch, at most as many sectors as the request misses.",
-            lambda c: SECTOR_BYTES * c["device"][Traffic.DEMAND],
+        "device.demand_bytes": _moved(
+            "Device data that fills fetch, at most as many sectors as the request misses.", Traffic.DEMAND
         ),
-        "device.overfetch_bytes": Counted(
-            "B",
-            "Device data that fills fetch beyond the missing sectors, misspeculated ones included.",
-            lambda c: SECTOR_BYTES * c["device"][Traffic.OVERFETCH],
+        "device.overfetch_bytes": _moved(
+            "Device data that fills fetch beyond the missing sectors, misspeculated ones included.", Traffic.OVERFETCH
         ),
-        "device.read_modify_write_bytes": Counted(
-            "B",
-            "Device data read for write-backs of entries that the L2 holds only in part.",
-            lambda c: SECTOR_BYTES * c["device"][Traffic.READ_MODIFY_WRITE],
+        "device.read_modify_write_bytes": _moved(
+            "Device data read for write-backs of entries that the L2 holds only in part.", Traffic.READ_MODIFY_WRITE
         ),
-        "device.writeback_bytes": Counted(
-            "B",
+        "device.writeback_bytes": _moved(
             "Device data that write-backs write: compressed entries in full, others their dirty sectors.",
-            lambda c: SECTOR_BYTES * c["device"][Traffic.WRITEBACK],
+            Traffic.WRITEBACK,
         ),
         "device.bus_bytes": Counted(
             "B",
@@ -64,26 +64,12 @@ COUNTERS: PartCounters = {
             "Bytes that the channels carry: a list with a value for each pseudo-channel.",
             lambda c: [SECTOR_BYTES * bursts for bursts in c["dram_bursts"]],
         ),
-        "device.channel_demand_bytes": Counted(
-            "B",
-            "Demand data of fills: a list with a value for each pseudo-channel.",
-            lambda c: bytes_by_channel(c, Traffic.DEMAND),
+        "device.channel_demand_bytes": _by_channel("Demand data of fills", Traffic.DEMAND),
+        "device.channel_overfetch_bytes": _by_channel("Over-fetched data of fills", Traffic.OVERFETCH),
+        "device.channel_read_modify_write_bytes": _by_channel(
+            "Data read for partial write-backs", Traffic.READ_MODIFY_WRITE
         ),
-        "device.channel_overfetch_bytes": Counted(
-            "B",
-            "Over-fetched data of fills: a list with a value for each pseudo-channel.",
-            lambda c: bytes_by_channel(c, Traffic.OVERFETCH),
-        ),
-        "device.channel_read_modify_write_bytes": Counted(
-            "B",
-            "Data read for partial write-backs: a list with a value for each pseudo-channel.",
-            lambda c: bytes_by_channel(c, Traffic.READ_MODIFY_WRITE),
-        ),
-        "device.channel_writeback_bytes": Counted(
-            "B",
-            "Data of write-backs, queued writes included: a list with a value for each pseudo-channel.",
-            lambda c: bytes_by_channel(c, Traffic.WRITEBACK),
-        ),
+        "device.channel_writeback_bytes": _by_channel("Data of write-backs, queued writes included", Traffic.WRITEBACK),
         "device.queued_write_bytes": Counted(
             "B",
             "Writes that the channels' write queues hold at the end of the run.",

@@ -31,6 +31,7 @@ cdef extern from "stream_op.h" nogil:
         uint8_t n_lines             # followed by a LineLocation per line; from MANY_LINES on a word: entry << 8 | masks
 
 # Timing of an SM.
+# Fields have the names of `parameters.engine_numbers`, which fill them.
 cdef struct CoreTiming:
     int64_t cycle_ps
     int64_t pipeline_ps             # per hop of a critical path
@@ -84,7 +85,6 @@ cdef inline const StreamOp* stream_next(const StreamOp* op) noexcept nogil:
     return <const StreamOp*>(<const char*>op + stream_bytes(op))
 
 
-cdef int core_init(CoreTiming* core, dict n) except -1
 cdef int64_t conflict_lines(const CoreTiming* core, const WarpOp* ops, int64_t n) noexcept nogil
 cdef int stream_reserve(StreamMemory* memory, int64_t warps, int64_t ops, int64_t lines) except -1
 cdef FillStop stream_fill(StreamMemory* memory, const CoreTiming* core, const MemorySystem* m, const SectorCache* l1,

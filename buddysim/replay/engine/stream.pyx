@@ -12,17 +12,6 @@ from buddysim.trace.records cimport (
 )
 
 
-cdef int core_init(CoreTiming* core, dict n) except -1:
-    """Sets up the timing of an SM (`parameters.engine_numbers`)."""
-    core.cycle_ps, core.pipeline_ps = n["cycle_ps"], n["pipeline_ps"]
-    core.issue_interval_ps, core.assumed_instruction_ps = n["issue_interval_ps"], n["assumed_instruction_ps"]
-    core.barrier_ps = n["barrier_ps"]
-    core.scale_num, core.scale_den = n["compute_gap_scale_num"], n["compute_gap_scale_den"]
-    core.split_conflicting_atomics, core.stall_on_busy_unit = n["split_conflicting_atomics"], n["stall_on_busy_unit"]
-    core.blocking_atomics = n["blocking_atomics"]
-    return 0
-
-
 cdef int64_t scaled(const CoreTiming* core, int64_t amount) noexcept nogil:
     """Instructions or times of a compute gap, scaled; rounded to the nearest, halves up."""
     if core.scale_num == core.scale_den:

@@ -7,7 +7,7 @@ from buddysim.replay.engine.cache cimport cache_clear_unit
 from buddysim.replay.engine.extremes cimport max_i64
 from buddysim.replay.engine.horizon cimport horizon_free
 from buddysim.replay.engine.events cimport NEVER, events_init, events_insert, events_set
-from buddysim.replay.engine.stream cimport StreamOp, core_init, stream_free
+from buddysim.replay.engine.stream cimport StreamOp, stream_free
 from buddysim.replay.l1.l1 cimport l1s_init
 from buddysim.replay.sm.instruction_cache cimport icache_init, icache_start_warp, kernel_code_free
 from buddysim.replay.sm.issue_order cimport (
@@ -29,7 +29,7 @@ cdef int run_state_init(RunState* g, dict n, dict policies) except -1:
     g.warp_interval_ps = n["warp_interval_ps"]
     g.barrier_arrival_interval_ps = n["barrier_arrival_interval_ps"]
     icache_init(&g.arena, &g.code, g.n_sms * MAX_WARPS, n)
-    core_init(&g.core, n)
+    g.core = n
     l1s_init(&g.arena, &g.l1, g.n_sms, n, policies["L1 banking"])
     schedulers_init(g, policies["warp scheduler"])
     resources_init(g, n)
