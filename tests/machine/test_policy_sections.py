@@ -65,10 +65,12 @@ def test_only_the_chosen_policy_s_keys_count_in_the_checksum() -> None:
     assert pickle.loads(pickle.dumps(changed)).checksum == changed.checksum
 
 
-def test_a_loaded_policy_changes_no_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loaded_policy_changes_no_checksum() -> None:
     with_it = {name: Machine.load(name).checksum for name in ("v100", "p100-nvlink2")}
-    monkeypatch.setattr(WriteDrain, "SECTION", None)
-    assert {name: Machine.load(name).checksum for name in with_it} == with_it
+    with pytest.MonkeyPatch.context() as unloaded:
+        unloaded.delitem(plugin_modules.loaded, Path("my_drain.py"))
+        assert LIMIT not in Machine.load("v100").dotted_keys()
+        assert {name: Machine.load(name).checksum for name in with_it} == with_it
 
 
 def test_a_section_is_read_from_a_file_and_written_to_one(tmp_path: Path) -> None:
