@@ -55,17 +55,17 @@ def test_an_address_that_comes_back_has_its_entries_again(tmp_path):
 
 
 def test_the_space_is_what_lives_at_once(tmp_path):
-    """20,000 allocations follow one another: at the same addresses, at new ones, and with several pages."""
+    """2,000 allocations follow one another: at the same addresses, at new ones, and with several pages."""
     for step, size in ((0, LINE), (PAGE, LINE), (PAGE, 3 * PAGE)):
-        bases = [BASE + number * step for number in range(20_000)]
+        bases = [BASE + number * step for number in range(2_000)]
         layout = layout_of(churn(tmp_path / f"{step}-{size}.bin", bases, size))
         assert layout.n_entries <= 2 * max(LINES_PER_PAGE, size // LINE)
 
 
 def test_many_short_lives_run(tmp_path):
-    path = churn(tmp_path / "t.bin", [BASE + number % 32 * LINE for number in range(20_000)])
+    path = churn(tmp_path / "t.bin", [BASE + number % 32 * LINE for number in range(2_000)])
     with bt.open_trace(path) as trace:
-        assert len(trace.allocations) == 20_000
+        assert len(trace.allocations) == 2_000
     counters = buddysim.simulate(path, "p100-nvlink2", "buddy", size_distribution="all-zero").counters
     assert counters["trace.skipped_copies"] == 0
 

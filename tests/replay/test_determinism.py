@@ -32,7 +32,7 @@ def result_of(trace, processors, hash_seed):
     }
 
 
-@pytest.mark.parametrize("trace", ["lud256.bin", "vectoradd-turing.bin"])
+@pytest.mark.parametrize("trace", ["lud256.bin", "adamw.bin"])
 def test_processors_and_hash_seeds_change_nothing(trace):
     every = os.sched_getaffinity(0)
     once = result_of(trace, every, hash_seed=1)

@@ -18,7 +18,7 @@ LUD = str(TRACES / "lud256.bin")
 XZ = str(TRACES / "jacobi2d.bin")
 
 COMMANDS = (
-    ("run", XZ, "--queueing"),
+    ("run", XZ, "--queueing", "--kernels", "0:4"),
     ("run", LUD, "--no-sensitivity", "--scheme", "buddy,ideal,unified-memory,pinned-host", "--equal-capacity"),
     ("run", LUD, "--no-sensitivity", "--scheme", "buddy,ideal,unified-memory,pinned-host,bandwidth-compression"),
     ("profile", XZ),

@@ -11,6 +11,7 @@ behind it, `simple`, so all accesses share them. A warp's first operation issues
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from buddysim.machine import Machine
@@ -59,6 +60,7 @@ ROUND: dict[str, object] = {
 }
 
 
+@lru_cache(maxsize=256, typed=True)
 def machine(**overrides: object) -> Machine:
     """The machine of round numbers; keys as `l2__size`."""
     keys = {key.replace("__", "."): value for key, value in overrides.items()}
