@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,8 @@ from buddysim.machine.model import keys
 from buddysim.machine.presets import every_preset, nearest_machines, preset, replay_presets
 from buddysim.machine.section import default_text
 from buddysim.machine.training_table import NVME
+
+PRESETS = resources.files("buddysim.machine") / "presets"
 
 
 @pytest.mark.parametrize("name", Machine.presets())
@@ -31,14 +36,26 @@ def test_every_default_has_a_source() -> None:
     assert [key for key, field in defaults.items() if len(default_source(field)) < 4] == []
 
 
+def own_figures(name: str) -> tuple[str | None, dict[str, Any]]:
+    """The base that a preset's file names, and the figures that the file itself states."""
+    folder = PRESETS if name in replay_presets() else PRESETS / "training"
+    content = tomllib.loads((folder / f"{name}.toml").read_text())
+    return content.get("base"), {key: value for key, value in flat({**content, "sources": {}}) if "." in key}
+
+
+@pytest.mark.parametrize("name", every_preset())
+def test_a_preset_states_what_differs_from_its_base(name: str) -> None:
+    base, figures = own_figures(name)
+    below = dict(flat(preset(base))) if base else {}
+    assert [key for key, value in figures.items() if below.get(key) == value] == []
+
+
 @pytest.mark.parametrize("name", Machine.presets())
-def test_a_preset_states_no_default(name: str) -> None:
-    content = preset(name)
-    del content["sources"]
-    stated, fields = dict(flat(content)), dict(keys())
-    defaults = {key: default_text(fields[key]) for key in stated if key in fields and not fields[key].is_required()}
-    texts = {key: text for key, text in defaults.items() if key != "description"}
-    assert [key for key, text in texts.items() if str(stated[key]).lower() == text.lower()] == []
+def test_a_preset_states_no_default_unless_its_base_differs(name: str) -> None:
+    base, figures = own_figures(name)
+    below, fields = dict(flat(preset(base))) if base else {}, dict(keys())
+    optional = {key for key in figures.keys() - below.keys() if key in fields and not fields[key].is_required()}
+    assert [key for key in optional if str(figures[key]).lower() == default_text(fields[key]).lower()] == []
 
 
 @pytest.mark.parametrize("name", TrainingMachine.names())
