@@ -118,11 +118,7 @@ BANDWIDTH_UNITS: tuple[str, ...] = (
 
 def parse_size(text: object) -> int:
     """``"4 MiB"`` as bytes."""
-    amount, unit = _split(text, "a size", SIZE_UNITS, "4 MiB")
-    size = amount * SIZE_UNITS[unit]
-    if size.denominator != 1:
-        raise ValueError(f"{text!r} is not an integer number of bytes")
-    return int(size)
+    return _whole(text, "a size", SIZE_UNITS, "4 MiB", "bytes")
 
 
 def format_size(size: int) -> str:
@@ -140,20 +136,12 @@ def parse_time(text: object) -> Time:
 
 def parse_frequency(text: object) -> Frequency:
     """``"1.3 GHz"``."""
-    amount, unit = _split(text, "a frequency", FREQUENCY_UNITS, "1.3 GHz")
-    hz = amount * FREQUENCY_UNITS[unit]
-    if hz.denominator != 1:
-        raise ValueError(f"{text!r} is not an integer number of hertz")
-    return Frequency(int(hz))
+    return Frequency(_whole(text, "a frequency", FREQUENCY_UNITS, "1.3 GHz", "hertz"))
 
 
 def parse_flops(text: object) -> int:
     """``"7 TFLOPS"`` as operations per second."""
-    amount, unit = _split(text, "a rate of operations", FLOPS_UNITS, "7 TFLOPS")
-    flops = amount * FLOPS_UNITS[unit]
-    if flops.denominator != 1:
-        raise ValueError(f"{text!r} is not an integer number of operations per second")
-    return int(flops)
+    return _whole(text, "a rate of operations", FLOPS_UNITS, "7 TFLOPS", "operations per second")
 
 
 def format_flops(flops: int) -> str:
@@ -165,6 +153,14 @@ def parse_bandwidth(text: object) -> Bandwidth:
     """``"150 GB/s"`` or ``"32 B/core_cycle"``."""
     amount, unit = _split(text, "a bandwidth", BANDWIDTH_UNITS, "150 GB/s")
     return Bandwidth(amount, unit)
+
+
+def _whole(text: object, what: str, units: Mapping[str, int], example: str, counted: str) -> int:
+    amount, unit = _split(text, what, units, example)
+    number = amount * units[unit]
+    if number.denominator != 1:
+        raise ValueError(f"{text!r} is not an integer number of {counted}")
+    return int(number)
 
 
 def _split(

@@ -25,7 +25,7 @@ Every key of a machine file: unit, default, range, meaning, and the rules betwee
 `[training]`; `train` reads `[training]` alone, and a file may consist of it.
 
 A key without a default (`-`) is required, unless the preset in `base` has it. `[sources]` names the source of a key's
-figure and may be left out.
+figure, or of all keys of a section in the file, and may be left out.
 
 ## Quantities
 
