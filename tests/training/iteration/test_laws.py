@@ -48,7 +48,7 @@ def outcomes(draw: st.DrawFn) -> IterationOutcome:
     return simulate_plan(network, batch, machine(link=wire), cost, plan, options)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(outcomes())
 def test_laws(out: IterationOutcome):
     check_streams_are_serial(out)
