@@ -45,7 +45,7 @@ def modules() -> list[ModuleType]:
     return [*installed.values(), *loaded.values(), *added.values()]
 
 
-def kept_by_plugins(function: Callable[[], T]) -> Callable[[], T]:
+def cached_by_plugins(function: Callable[[], T]) -> Callable[[], T]:
     """A function that is called once for each set of plug-ins; its result must not be changed."""
     results = cache(lambda plugin_modules: function())
     return wraps(function)(lambda: results(tuple(modules())))

@@ -17,7 +17,7 @@ from buddysim.base.dotted import nested, taken
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
 from buddysim.base.kinds import registry
-from buddysim.base.plugins import kept_by_plugins
+from buddysim.base.plugins import cached_by_plugins
 from buddysim.machine import presets
 from buddysim.machine.fields import is_counted
 from buddysim.machine.machine_file import MachineFile
@@ -232,14 +232,14 @@ def _policies_of(section: type[Section], prefix: str = "") -> tuple[tuple[str, s
     return tuple((key, kind) for key, kind in named if kind)
 
 
-@kept_by_plugins
+@cached_by_plugins
 def policy_keys() -> tuple[tuple[str, str], ...]:
     """Every dotted key whose values are names of policies, and their kind; those of schemes come last."""
     schemes = (_policies_of(section, f"{name}.") for name, section in scheme_sections().items())
     return (*_policies_of(Machine), *chain.from_iterable(schemes))
 
 
-@kept_by_plugins
+@cached_by_plugins
 def policy_sections() -> dict[str, type[Section]]:
     """The sections of policies, by dotted name; each of their keys has a default."""
     return {

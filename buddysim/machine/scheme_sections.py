@@ -13,7 +13,7 @@ from buddysim.base.kinds import registry
 from buddysim.machine.section import Section
 
 
-@plugins.kept_by_plugins
+@plugins.cached_by_plugins
 def scheme_sections() -> dict[str, type[Section]]:
     """The sections of replay schemes, by name in a machine file, in the order of the schemes.
 
@@ -31,7 +31,7 @@ def scheme_sections() -> dict[str, type[Section]]:
     return sections
 
 
-@plugins.kept_by_plugins
+@plugins.cached_by_plugins
 def plugin_sections() -> set[str]:
     """The names of those sections that only schemes of plug-ins have."""
     package, own, others = __name__.partition(".")[0], set[str](), set[str]()
