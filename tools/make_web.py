@@ -42,8 +42,8 @@ MEMORY_ERRORS = re.compile(r"^\| all \| (\d+) \| ([\d.]+)% \| ([+-][\d.]+)% \|",
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 #: Folders of the package that the page does not use.
 LEFT_OUT = {
-    "analyses", "buddy", "capture", "figures", "importers", "measure", "papers", "replay", "sweep", "synthetic",
-    "trace", "validation", "web", "workloads",
+    "analyses", "buddy", "capture", "contracts", "figures", "importers", "measure", "papers", "replay", "sweep",
+    "synthetic", "trace", "validation", "web", "workloads",
 }  # fmt: skip
 LEFT_OUT_FILES = (".pyx", ".pxd", ".pyi", ".h", ".c", ".cpp", ".cu", ".cl", ".so", ".maps", ".pyc", ".S")
 

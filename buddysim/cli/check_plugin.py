@@ -11,7 +11,6 @@ The command loads the file, finds what it defines, and tries what its kind promi
 gives slices below their number; every part of a replay gives the same result again, also next to another run. It
 prints a line for each contract, and one for each breach; the exit code is 2 if there is one."""
 
-_SHOWN = 3
 #: Workloads whose traces are replayed: reads without order, and writes of compressible data that evict.
 TRIALS = {
     "random": {"footprint": "16 MiB", "operations": "2000"},
@@ -32,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.kinds import HOMES, registry
     from buddysim.base.plugins import load_plugin
-    from buddysim.replay.component.contract import breaches_of, contracts_of, subject_of
+    from buddysim.contracts.contract import subject_of
+    from buddysim.contracts.replayed import breaches_of, own_contracts
     from buddysim.synthetic import make_trace
 
     module = load_plugin(args.file)
@@ -43,13 +43,13 @@ def run(args: argparse.Namespace) -> int:
         for path in traces:
             make_trace(path.stem, path, TRIALS[path.stem])
         for kind, name in defined:
-            if not contracts_of(kind):
+            if kind not in own_contracts():
                 print(f"{kind} {name}: defined as its kind expects; this kind has no further contracts")
                 continue
             print(f"{kind} {name}")
             for contract, breaches in breaches_of(subject_of(kind, name, traces)):
                 print(_hanging("broken" if breaches else "holds", contract.promise))
-                for breach in breaches[:_SHOWN]:
+                for breach in breaches:
                     print(_hanging("", breach))
                 broken += bool(breaches)
     if broken:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 from buddysim.compress import SECTOR_BYTES
-from buddysim.replay.component.contract import Contract, Subject
-from buddysim.replay.link.trial import carried_bytes
-from buddysim.replay.parameters import engine_numbers
+from buddysim.contracts.contract import Contract, Subject
+from buddysim.contracts.trials import carried_bytes
 
 #: Payloads in bytes: up to 64 KiB by sectors, and a block of 2 MiB.
 _PAYLOADS = [*range(SECTOR_BYTES, 2**16 + 1, SECTOR_BYTES), 2**21]
 
 
 def _lost_bytes(subject: Subject) -> Iterator[str]:
-    machine = subject.machine
-    carried = carried_bytes(engine_numbers(machine, Fraction(1)), machine.policies(), _PAYLOADS)
+    carried = carried_bytes(subject.numbers, subject.machine.policies(), _PAYLOADS)
     for payload, (read, requests, write) in zip(_PAYLOADS, carried, strict=True):
         for transfer, bytes_, least in (
             ("read", read, payload),
@@ -25,7 +22,6 @@ def _lost_bytes(subject: Subject) -> Iterator[str]:
         ):
             if bytes_ < least:
                 yield f"a {transfer} of {payload} B: {bytes_} B on the link, expected at least {least} B"
-                return
 
 
 CONTRACTS = {"link protocol": (Contract("the link carries at least the payload", _lost_bytes),)}

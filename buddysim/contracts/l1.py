@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 
-from buddysim.base.kinds import registry
-from buddysim.replay.component.contract import Contract, Subject
-from buddysim.replay.l1.banking_trial import entry_times
-from buddysim.replay.parameters import engine_numbers
+from buddysim.contracts.contract import Contract, Subject
+from buddysim.contracts.trials import entry_times
 
 _INSTRUCTIONS = 500
 _LARGEST_PAUSE_PS = 3000
@@ -24,16 +21,13 @@ def _instructions() -> list[tuple[int, list[int]]]:
 
 
 def _early(subject: Subject) -> Iterator[str]:
-    banking = registry(subject.kind).find(subject.name)()
     instructions = _instructions()
-    times = entry_times(engine_numbers(subject.machine, Fraction(1)), banking, instructions)
+    times = entry_times(subject.numbers, subject.member(), instructions)
     for number, ((now, sectors), (entered, arrival)) in enumerate(zip(instructions, times, strict=True)):
         if min(entered) < now:
             yield f"instruction {number}, issued at {now} ps: a line of {len(sectors)} enters at {min(entered)} ps"
-            return
         if arrival < max(entered):
             yield f"instruction {number}: arrived at {arrival} ps, its last line enters at {max(entered)} ps"
-            return
 
 
 CONTRACTS = {"L1 banking": (Contract("no line enters before its instruction is issued", _early),)}

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from buddysim.base.kinds import registry
-from buddysim.replay.component.contract import Contract, Subject
-from buddysim.replay.sm.scheduler_trial import picks
+from buddysim.contracts.contract import Contract, Subject
+from buddysim.contracts.trials import picks
 
 _CASES = 2000
 _MAX_WARPS = 64
@@ -30,16 +29,13 @@ def _cases() -> list[Case]:
 
 def _impossible(subject: Subject) -> Iterator[str]:
     cases = _cases()
-    for (ready, _, now), warp in zip(cases, picks(registry(subject.kind).find(subject.name)(), cases), strict=True):
+    for (ready, _, now), warp in zip(cases, picks(subject.member(), cases), strict=True):
         if warp is None:
             yield f"of {len(ready)} warps at {now} ps: it changed the scheduler"
         elif not 0 <= warp < len(ready):
             yield f"of {len(ready)} warps at {now} ps: it picked number {warp}"
         elif ready[warp] > now:
             yield f"of {len(ready)} warps at {now} ps: it picked number {warp}, which can issue at {ready[warp]} ps"
-        else:
-            continue
-        return
 
 
 CONTRACTS = {

@@ -1,0 +1,163 @@
+"""Trials of policies: single parts of the machine under them, without the rest."""
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcmp
+
+from buddysim.replay.dram.dram cimport (
+    DeviceLocation, Dram, dram_configure, dram_idle_ps, dram_location, dram_read, dram_read_dry_run, dram_write,
+)
+from buddysim.replay.engine.address_map_simd cimport LineLocation
+from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
+from buddysim.replay.engine.horizon cimport Horizon, horizon_free, horizon_init
+from buddysim.replay.engine.kinds cimport DEMAND
+from buddysim.replay.engine.memory cimport MemorySystem
+from buddysim.replay.engine.stream cimport StreamOp
+from buddysim.replay.l1.l1 cimport L1s, l1_enter, l1s_init
+from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, WRITE_DATA, Link, link_bytes, link_init
+from buddysim.replay.sm.issue_order cimport NO_ISSUER, Scheduler, scheduler_add, scheduler_init, scheduler_pick
+from buddysim.replay.sm.scheduler.base cimport WarpSchedulerBase
+
+
+cdef class DramTrial:
+    """Device memory of a machine, to which requests are made one by one.
+
+    Parameters
+    ----------
+    numbers : the machine (`parameters.engine_numbers`)
+    policies : an instance of each policy, by kind
+    """
+
+    cdef Arena arena
+    cdef Horizon horizon
+    cdef Dram dram
+    cdef dict policies
+
+    def __cinit__(self, dict numbers, dict policies):
+        self.policies = policies
+        horizon_init(&self.horizon, numbers["horizon_pages"])
+        dram_configure(&self.arena, &self.dram, &self.horizon, numbers, policies)
+
+    def __dealloc__(self):
+        horizon_free(&self.horizon)
+        arena_free(&self.arena)
+
+    def read(self, uint32_t bank, uint32_t row, int bursts, int64_t t):
+        """Reads; returns the arrival that a dry run gives, that of the read, and the earliest one on idle memory (ps)."""
+        cdef DeviceLocation location
+        dram_location(&self.dram, bank, row, &location)
+        self.horizon.now_ps = t
+        expected = dram_read_dry_run(&self.dram, &location, bursts, t)
+        return expected, dram_read(&self.dram, &location, bursts, t), t + dram_idle_ps(&self.dram, bursts)
+
+    def write(self, uint32_t bank, uint32_t row, int bursts, int64_t t):
+        """Writes; returns the time of acceptance (ps), the bursts then queued, and how many the queue takes."""
+        cdef DeviceLocation location
+        dram_location(&self.dram, bank, row, &location)
+        self.horizon.now_ps = t
+        accepted_ps = dram_write(&self.dram, &location, bursts, DEMAND, t)
+        return accepted_ps, location.channel.queued_bursts, self.dram.write_queue_entries
+
+    def refresh_began(self, uint32_t bank, int64_t t):
+        """Start of a bank's last refresh at `t`, and the interval between two (ps); None if all banks refresh together."""
+        if self.dram.refresh_began == NULL:
+            return None
+        return self.dram.refresh_began(&self.dram, self.dram.banks + bank, t), self.dram.timing.refi
+
+    def read_slot(self, uint32_t bank, int64_t slot):
+        """First slot that a read may take from `slot` on; None if it may take every free one."""
+        cdef DeviceLocation location
+        dram_location(&self.dram, bank, 0, &location)
+        return None if self.dram.read_slot == NULL else self.dram.read_slot(&self.dram, location.channel, slot)
+
+
+def carried_bytes(dict numbers, dict policies, payloads):
+    """Bytes on the link for each payload.
+
+    Parameters
+    ----------
+    numbers : the machine (`parameters.engine_numbers`)
+    policies : an instance of each policy, by kind
+    payloads : bytes of the transfers
+
+    Returns
+    -------
+    list of (a read's data, its requests in the other direction, a write)
+    """
+    cdef Arena arena = Arena(NULL)
+    cdef Link* link
+    cdef list carried = []
+    try:
+        link = <Link*>arena_zeroed(&arena, 1, sizeof(Link))
+        link_init(&arena, link, numbers, policies)
+        for payload in payloads:
+            requests = 0 if link.packets == NULL else link.packets(link, payload, READ_REQUEST)
+            carried.append((link_bytes(link, payload, READ_DATA), requests, link_bytes(link, payload, WRITE_DATA)))
+    finally:
+        arena_free(&arena)
+    return carried
+
+
+def entry_times(dict numbers, banking, instructions):
+    """When the lines of instructions enter the L1 of an SM, under a banking.
+
+    Parameters
+    ----------
+    numbers : the machine (`parameters.engine_numbers`)
+    banking : an instance of the banking
+    instructions : of each the time of its issue (ps), and of each of its lines the mask of its sectors
+
+    Returns
+    -------
+    list of (times at which its lines enter, arrival of the instruction), ps
+    """
+    cdef Arena arena = Arena(NULL)
+    cdef MemorySystem* m
+    cdef L1s l1
+    cdef LineLocation line
+    cdef StreamOp op
+    cdef int64_t now, arrival
+    cdef int number
+    cdef list entered = [], times
+    try:
+        m = <MemorySystem*>arena_zeroed(&arena, 1, sizeof(MemorySystem))
+        l1s_init(&arena, &l1, 1, numbers, banking)
+        for issued, sectors in instructions:
+            now = arrival = issued
+            times = []
+            op = (<StreamOp*>arena_zeroed(&arena, 1, sizeof(StreamOp)))[0]
+            for number in range(len(sectors)):
+                line.entry, line.masks = <uint32_t>number, sectors[number]
+                arrival = l1_enter(&l1, m, l1.sms, now) if l1.enter == NULL else l1.enter(&l1, m, l1.sms, &line, number, now)
+                times.append(arrival)
+            entered.append((times, arrival if l1.leave == NULL else l1.leave(&l1, m, l1.sms, &op, arrival)))
+    finally:
+        arena_free(&arena)
+    return entered
+
+
+def picks(WarpSchedulerBase policy, cases):
+    """The warps that a policy picks.
+
+    Parameters
+    ----------
+    policy : an instance of the policy
+    cases : of each the times at which its warps can issue (ps), the oldest first; the index of the last issuer, or None; the
+        time of the issue (ps)
+
+    Returns
+    -------
+    list of int, of each case the index picked; None where the policy changed the scheduler
+    """
+    cdef Scheduler scheduler, before
+    cdef int64_t now
+    cdef int slot, picked
+    cdef list picked_warps = []
+    for ready, last_issuer, issued in cases:
+        scheduler_init(&scheduler)
+        for slot in range(len(ready)):
+            scheduler_add(&scheduler, slot, ready[slot])
+        scheduler.last_issuer = NO_ISSUER if last_issuer is None else last_issuer
+        now = issued
+        before = scheduler
+        picked = scheduler_pick(&scheduler, now, policy.pick)
+        picked_warps.append(picked if memcmp(&before, &scheduler, sizeof(Scheduler)) == 0 else None)
+    return picked_warps
