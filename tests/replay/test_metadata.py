@@ -119,7 +119,7 @@ def channel_of_entries():
         P100.policies(),
     )
     locations = [engine.locations([entry], False)[0] for entry in range(4096)]
-    return [(line["bank"] // P100.dram.banks, line["own"][0] // P100.dram.banks) for line in locations]
+    return [(line["bank"] // P100.dram.banks, line["own_short"] // P100.dram.banks) for line in locations]
 
 
 @pytest.mark.parametrize("cancel", [False, True])

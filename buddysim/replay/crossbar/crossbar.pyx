@@ -1,6 +1,5 @@
 """Set-up of the crossbar."""
 from buddysim.replay.crossbar.input_queues cimport input_queues_init
-from buddysim.replay.crossbar.interleaved_requesters cimport interleaving_init
 from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.memory cimport Crossbar
 
@@ -13,6 +12,4 @@ cdef int crossbar_init(Arena* arena, MemorySystem* m, dict n) except -1:
     crossbar.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
     if n["crossbar_input_queued"]:
         input_queues_init(arena, m, n)
-        if n["interleave_requesters"]:
-            interleaving_init(arena, m)
     return 0

@@ -26,19 +26,25 @@ cdef inline AllocationState* allocation_of(MemorySystem* m, uint32_t entry) noex
     return allocation
 
 
-cdef inline AllocationState* allocation_of_line(const MemorySystem* m, uint64_t line) noexcept nogil:
-    """The live allocation that contains a line of the trace (address / 128), or NULL."""
+cdef inline int64_t n_live_up_to(const MemorySystem* m, uint64_t line) noexcept nogil:
+    """Number of live allocations that begin at a line of the trace (address / 128) or before it."""
     cdef int64_t low = 0, high = m.n_live, middle
-    cdef AllocationState* allocation
-    while low < high:           # the first allocation behind the line
+    while low < high:
         middle = (low + high) // 2
         if m.allocations[m.live[middle]].first_line <= line:
             low = middle + 1
         else:
             high = middle
-    if not low:
+    return low
+
+
+cdef inline AllocationState* allocation_of_line(const MemorySystem* m, uint64_t line) noexcept nogil:
+    """The live allocation that contains a line of the trace, or NULL."""
+    cdef int64_t n = n_live_up_to(m, line)
+    cdef AllocationState* allocation
+    if not n:
         return NULL
-    allocation = m.allocations + m.live[low - 1]
+    allocation = m.allocations + m.live[n - 1]
     return allocation if line - allocation.first_line < allocation.entries else NULL
 
 

@@ -32,18 +32,6 @@ cdef object allocations_init(Arena* arena, MemorySystem* m, allocations):
     return pages
 
 
-cdef int64_t live_index(const MemorySystem* m, const AllocationState* allocation) noexcept nogil:
-    """Index of an allocation among the live ones, or the index at which it would be inserted."""
-    cdef int64_t low = 0, high = m.n_live, middle
-    while low < high:
-        middle = (low + high) // 2
-        if m.allocations[m.live[middle]].first_line < allocation.first_line:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 cdef void allocation_begin(MemorySystem* m, AllocationState* allocation, uint64_t first_line, int64_t first_lazy_entry,
                            int64_t end_lazy_entry) noexcept nogil:
     """Makes an allocation live; `first_line` is its address in the trace / 128.
@@ -66,7 +54,7 @@ cdef void allocation_begin(MemorySystem* m, AllocationState* allocation, uint64_
     set_allocation_of_pages(m, allocation, allocation.first_entry, first_lazy_entry, number)
     set_allocation_of_pages(m, allocation, end_lazy_entry, <int64_t>allocation.first_entry + allocation.entries, number)
     allocation.first_line = first_line
-    position = live_index(m, allocation)
+    position = n_live_up_to(m, first_line)
     memmove(m.live + position + 1, m.live + position, <size_t>(m.n_live - position) * sizeof(uint32_t))
     m.live[position] = number - 1
     m.n_live += 1
@@ -101,7 +89,7 @@ cdef void allocation_end(MemorySystem* m, AllocationState* allocation) noexcept 
     if last > first:
         m.allocation_of_page[last] = allocation.next
     allocation.next = 0
-    position = live_index(m, allocation)
+    position = n_live_up_to(m, allocation.first_line) - 1
     m.n_live -= 1
     memmove(m.live + position, m.live + position + 1, <size_t>(m.n_live - position) * sizeof(uint32_t))
     if m.last_allocation == allocation:

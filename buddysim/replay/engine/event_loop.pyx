@@ -127,12 +127,7 @@ cdef class ReplayEngine:
 
     def start_kernel(self, int handle, int64_t start_ps, int64_t blocks, int warps_per_block, int threads_per_block,
                      int64_t registers_per_block, int64_t shared_per_block, int64_t code_bytes=0):
-        """Adds a kernel, whose thread blocks are dispatched from `start_ps` on.
-
-        Returns
-        -------
-        False if the maximum number of kernels is running
-        """
+        """Adds a kernel, whose thread blocks are dispatched from `start_ps` on; False if the maximum number of them is running."""
         cdef ActiveKernel kernel = ActiveKernel(
             1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0,
             KernelCode(NULL, NULL, 0))
@@ -292,12 +287,7 @@ cdef class ReplayEngine:
                 return EXIT_PAUSE
 
     def end_of_time_ps(self):
-        """The latest time that a run can represent, if a warp has passed it: one without an event that waits at no barrier.
-
-        Returns
-        -------
-        int, or None
-        """
+        """The latest time that a run can represent, if a warp has passed it (no event, and at no barrier); else None."""
         cdef int i, position
         cdef Scheduler* scheduler
         for i in range(self.state.n_sms * self.state.n_schedulers):
@@ -334,12 +324,7 @@ cdef class ReplayEngine:
             allocation_end(m, freed)
 
     def allocation_of_line(self, uint64_t line):
-        """The live allocation that contains a line of the trace (address / 128).
-
-        Returns
-        -------
-        int; -1: none
-        """
+        """Number of the live allocation that contains a line of the trace (address / 128); -1: none."""
         cdef const AllocationState* allocation = allocation_of_line(&self.state.m, line)
         return allocation - self.state.m.allocations if allocation else -1
 
@@ -385,12 +370,7 @@ cdef class ReplayEngine:
         return self.state.m.count.memory_instructions
 
     def counters(self):
-        """All counters so far.
-
-        Returns
-        -------
-        dict of int, and of lists of int by traffic kind, pseudo-channel or histogram bin
-        """
+        """All counters so far: integers, and lists of them by traffic kind, pseudo-channel or histogram bin."""
         cdef MemorySystem* m = &self.state.m
         cdef dict result = dict(m.count)
         cdef list channels = self.channels()
@@ -416,12 +396,7 @@ cdef class ReplayEngine:
         return result
 
     def kernel_counters(self):
-        """The counters that each kernel reports, without those of allocations.
-
-        Returns
-        -------
-        dict of int
-        """
+        """The counters that each kernel reports, without those of allocations."""
         cdef MemorySystem* m = &self.state.m
         cdef int64_t read = 0, written = 0
         cdef int channel, kind
@@ -457,12 +432,7 @@ cdef class ReplayEngine:
         return waits
 
     def channels(self):
-        """State of each pseudo-channel.
-
-        Returns
-        -------
-        list of dict
-        """
+        """State of each pseudo-channel."""
         cdef int i
         return [
             {
@@ -497,20 +467,8 @@ cdef class ReplayEngine:
         m.eight_at_a_time = possible and eight_at_a_time
         locate_lines(m, &self.state.l1.cache, words, n, lines)
         m.eight_at_a_time = possible
-        return [
-            {
-                "entry": lines[i].entry, "masks": lines[i].masks, "slice": lines[i].slice, "l1_set": lines[i].l1_set,
-                "l2_set": lines[i].l2_set, "bank": lines[i].bank, "row": lines[i].row,
-                "own": (lines[i].own_short, lines[i].own[0], lines[i].own[1]),
-            }
-            for i in range(n)
-        ]
+        return [lines[i] for i in range(n)]
 
     def dirty_sectors(self):
-        """Number of dirty sectors in the L2.
-
-        Returns
-        -------
-        int
-        """
+        """Number of dirty sectors in the L2."""
         return l2_dirty_sectors(&self.state.m)

@@ -15,7 +15,27 @@ from buddysim.replay.engine.horizon cimport Horizon
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil
 
-cdef extern from "reservation_table.h" nogil:
+cdef extern from * nogil:
+    """
+    #include <string.h>
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    #error "buddysim needs a little-endian machine: it reads reservation tables byte by byte"
+    #endif
+
+    /* 64 bits of a bit string, with one load: bit i of the result is bit `bit` - `bit` % 8 + i of the string. */
+    static inline uint64_t bits_around(const uint64_t *string, uint64_t bit)
+    {
+        uint64_t bits;
+        memcpy(&bits, (const char *)string + (bit >> 3), sizeof bits);
+        return bits;
+    }
+
+    /* Writes the bits back. */
+    static inline void set_bits_around(uint64_t *string, uint64_t bit, uint64_t bits)
+    {
+        memcpy((char *)string + (bit >> 3), &bits, sizeof bits);
+    }
+    """
     uint64_t bits_around(const uint64_t* string, uint64_t bit) noexcept
     void set_bits_around(uint64_t* string, uint64_t bit, uint64_t bits) noexcept
 

@@ -20,7 +20,18 @@ cdef enum:
     MANY_LINES = 6                     # operations of this many lines store words instead of locations
     SATURATED_UNIT_BUSY_SLOTS = 65535  # largest `unit_busy_slots`; OP_END has the exact time in `use_ps`
 
-cdef extern from "stream_op.h" nogil:
+cdef extern from *:
+    """
+    typedef struct {
+        int64_t gap_latency_ps, use_ps;
+        uint32_t issue_slots;
+        uint16_t unit_busy_slots;
+        uint8_t kind : 3, bank_words : 5;
+        uint8_t n_lines;
+    } StreamOp;
+
+    _Static_assert(sizeof(StreamOp) == 24, "an operation and the location of one line fill a cache line of the CPU");
+    """
     ctypedef struct StreamOp:
         int64_t gap_latency_ps      # issue of the operation before it to its own, without waiting
         int64_t use_ps              # its issue to the first use of its result, or NEVER_USED; see SATURATED_UNIT_BUSY_SLOTS
@@ -38,7 +49,7 @@ cdef struct CoreTiming:
     int64_t issue_interval_ps       # least time between two instructions of a warp
     int64_t assumed_instruction_ps  # of an instruction, if the trace has no dependence information
     int64_t barrier_ps              # last arrival at a barrier to the next instruction of its warps
-    int64_t scale_num               # compute gaps are scaled by scale_num / scale_den
+    int64_t scale_num           # compute gaps are scaled by scale_num / scale_den
     int64_t scale_den
     int stall_on_busy_unit          # a warp that waits for a busy unit also waits for its own instructions there
     int blocking_atomics            # the next instruction uses an atomic's result

@@ -24,13 +24,12 @@ number counts those that an eviction has examined.
 from fractions import Fraction
 from typing import Annotated
 
-import numpy as np
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
 from pydantic import model_validator
 
 from buddysim.machine import fields
-from buddysim.machine.section import Duration, Section
+from buddysim.machine.section import Duration, Section, Switch
 from buddysim.machine.units import format_size, parse_time
 from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.lazy_array import lazy_zeros
@@ -286,11 +285,12 @@ cdef int compare_pages(const void* first, const void* second) noexcept nogil:
     return (a > b) - (a < b)
 
 
-cdef void service_batch(MemorySystem* m, UmState* um) noexcept nogil:
+cdef void service_batch(MemorySystem* m) noexcept nogil:
     """Services the open batch, in address order: the faults of a VA block and its prefetches. All pages are usable at its end.
 
     Pages that later VA blocks of the batch evict are absent then; warps that wait for them fault again.
     """
+    cdef UmState* um = <UmState*>m.scheme_state
     cdef int64_t* faulted_pages = um.batch
     cdef int64_t page, first, end, begin, stop
     cdef int i, k, next_fault = 0, n = um.batch_pages
@@ -347,11 +347,6 @@ cdef inline int64_t add_to_batch(UmState* um, int64_t page, int64_t t) noexcept 
     return um.batch_start_ps + um.fault_batch_ps
 
 
-cdef void service_due_batch(MemorySystem* m) noexcept nogil:
-    """Services the open batch once it has started, whoever waits for it."""
-    service_batch(m, <UmState*>m.scheme_state)
-
-
 cdef inline int32_t free_fault_slots(const UmState* um, int sm) noexcept nogil:
     return um.max_in_flight - um.in_flight[sm]
 
@@ -405,7 +400,7 @@ cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept
     if allocation_of(m, entry).placement == HOST:
         return t
     if t > m.due_ps:
-        service_batch(m, um)
+        service_batch(m)
     state = state_of(um, page)
     if state < INITIAL_RESIDENT or um.max_in_flight and state - RESIDENT > t:
         return add_pending_fault(m, um, entry, t)
@@ -416,15 +411,19 @@ cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept
     return max_i64(t, um.state[page] - RESIDENT)
 
 
+cdef inline int64_t page_of(const UmState* um, const PendingFault* fault) noexcept nogil:
+    return fault.fault_block >> um.entries_shift - FAULT_SHIFT
+
+
 cdef inline bint is_resident_at(const UmState* um, const PendingFault* fault, int64_t t) noexcept nogil:
     """Whether a held-back access finds its page resident at `t`, migrated by a batch that ended before the replay."""
-    cdef int64_t state = um.state[fault.fault_block >> um.entries_shift - FAULT_SHIFT]
+    cdef int64_t state = um.state[page_of(um, fault)]
     return um.max_in_flight and state >= INITIAL_RESIDENT and state - RESIDENT <= t
 
 
 cdef inline bint arrived_with_batch(const UmState* um, const PendingFault* fault, int64_t* served_ps) noexcept nogil:
     """Whether a batch has migrated the pending page and left it resident; `served_ps` becomes the end of that batch."""
-    cdef int64_t last_migration_ps = um.replay_ready_ps[fault.fault_block >> um.entries_shift - FAULT_SHIFT]
+    cdef int64_t last_migration_ps = um.replay_ready_ps[page_of(um, fault)]
     if last_migration_ps >= fault.retry_ps:
         served_ps[0] = last_migration_ps
         return True
@@ -445,7 +444,7 @@ cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexce
             if arrived_with_batch(um, &faults[i], &served_ps):
                 resume_ps = max_i64(resume_ps, served_ps + um.replay_ps)
                 continue
-            faults[i].retry_ps = add_to_batch(um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, t)
+            faults[i].retry_ps = add_to_batch(um, page_of(um, &faults[i]), t)
             resume_ps = max_i64(resume_ps, faults[i].retry_ps)
         elif at_end:            # a warp exits after all of its accesses
             resume_ps = max_i64(resume_ps, faults[i].retry_ps)
@@ -480,11 +479,9 @@ cdef int64_t replay_faults(UmState* um, int warp, int64_t t) noexcept nogil:
                 sent = <int>min_i64(faults[i].accesses - faults[i].in_flight, free_fault_slots(um, sm))
                 faults[i].in_flight += sent
                 um.in_flight[sm] += sent
-                faults[i].retry_ps = fault_accesses(
-                    um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, faults[i].in_flight, t
-                )
+                faults[i].retry_ps = fault_accesses(um, page_of(um, &faults[i]), faults[i].in_flight, t)
             else:
-                faults[i].retry_ps = add_to_batch(um, faults[i].fault_block >> um.entries_shift - FAULT_SHIFT, t)
+                faults[i].retry_ps = add_to_batch(um, page_of(um, &faults[i]), t)
         next_ps = min_i64(next_ps, faults[i].retry_ps)
         faults[n_remaining] = faults[i]
         n_remaining += 1
@@ -588,7 +585,7 @@ class UmConfig(Section):
         "lru_migration: the group least recently migrated to",
         "assumed: least recently used, with every access counted",
     )
-    serialize_transfers: Annotated[bool, fields.switch()] = fields.key(
+    serialize_transfers: Switch = fields.key(
         False,
         "overlap of migrations; true: a migration waits for its evictions, and the next batch for both; "
         "false: they overlap",
@@ -622,7 +619,7 @@ class UmConfig(Section):
         "0: unlimited, with one fault for each 4 KiB that a warp accesses",
         "assumed: no limit",
     )
-    zero_fill_untouched: Annotated[bool, fields.switch()] = fields.key(
+    zero_fill_untouched: Switch = fields.key(
         False,
         "first migration of pages that no memcpy, memset or kernel has written; true: they are zero-filled on "
         "the GPU; false: they are copied from the host",
@@ -690,11 +687,12 @@ cdef class Scheme(SchemeBase):
     cdef UmState config         # parameters, copied to the state of a run
     cdef int64_t warps          # of the machine
     cdef bint zero_fill
-    cdef object keep_alive            # the memory of their states
+    cdef list lazy_arrays       # states of pages, blocks and faults
 
     def __cinit__(self):
         self.fill, self.writeback = uncompressed_fill, uncompressed_writeback
         self.on_access, self.may_cache = access, may_cache
+        self.lazy_arrays = []
 
     def configure(self, machine, allocated_entries, capacity_bytes):
         cdef int64_t fitting = int(allocated_entries * (1 - Fraction(str(machine.um.oversubscription))))
@@ -717,7 +715,7 @@ cdef class Scheme(SchemeBase):
             self.config.sm_replay = machine.um.fault_replay_scope == "sm"
             self.config.max_in_flight = machine.um.max_pending_faults_per_sm
             self.on_access, self.on_wake = access_batched, wake_sm if self.config.sm_replay else wake_warp
-            self.on_due = service_due_batch
+            self.on_due = service_batch
         if self.zero_fill:
             self.on_written = mark_written
 
@@ -725,40 +723,36 @@ cdef class Scheme(SchemeBase):
         entries_shift = self.config.entries_shift + self.config.eviction_block_shift
         return min(occupied_bytes, (self.config.capacity << entries_shift) * ENTRY_BYTES)
 
+    cdef void* lazy_array(self, int64_t n, int64_t size) except NULL:
+        """Array of zeros that takes no memory before it is accessed, and lives as long as the scheme."""
+        cdef uint8_t[::1] array = lazy_zeros(n * size)
+        self.lazy_arrays.append(array)
+        return &array[0]
+
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Allocates the state of the pages; the eviction blocks of lowest address are resident, if any."""
         cdef UmState* um = <UmState*>arena_zeroed(arena, 1, sizeof(UmState))
-        cdef int64_t[::1] state
-        cdef int32_t[::1] newer, older
-        cdef int8_t[::1] lru_state
-        cdef uint8_t[::1] pending_faults, n_pending_faults, batch, replayed, has_data
-        cdef int64_t eviction_blocks, page_bytes
+        cdef int64_t eviction_blocks, page_bytes, n_sms = self.warps // MAX_WARPS
         um[0] = self.config
         um.n = (m.n_entries >> um.entries_shift) + 1
         um.batch_start_ps, um.due_ps = -1, &m.due_ps
-        state = lazy_zeros(um.n * sizeof(int64_t)).view(np.int64)
+        um.state = <int64_t*>self.lazy_array(um.n, sizeof(int64_t))
         eviction_blocks = (um.n - 1 >> um.eviction_block_shift) + 1
-        newer, older = (lazy_zeros((eviction_blocks + 1) * sizeof(int32_t)).view(np.int32) for _ in range(2))
-        lru_state = lazy_zeros(eviction_blocks).view(np.int8)
-        um.state, um.newer, um.older, um.lru_state = &state[0], &newer[0], &older[0], &lru_state[0]
-        self.keep_alive = [state, newer, older, lru_state]
+        um.newer = <int32_t*>self.lazy_array(eviction_blocks + 1, sizeof(int32_t))
+        um.older = <int32_t*>self.lazy_array(eviction_blocks + 1, sizeof(int32_t))
+        um.lru_state = <int8_t*>self.lazy_array(eviction_blocks, sizeof(int8_t))
         if um.batched_service:
-            pending_faults = lazy_zeros(self.warps * MAX_PENDING_FAULTS * sizeof(PendingFault))
-            n_pending_faults = lazy_zeros(self.warps)
-            batch, replayed = (lazy_zeros(n * sizeof(int64_t)) for n in (um.max_batch_faults, um.n))
-            um.replay_ready_ps = <int64_t*>&replayed[0]
-            um.pending_faults, um.n_pending_faults = <PendingFault*>&pending_faults[0], <int8_t*>&n_pending_faults[0]
-            um.batch = <int64_t*>&batch[0]
-            self.keep_alive += [pending_faults, n_pending_faults, batch, replayed]
-            um.in_flight = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
-            um.n_buffered_faults = <int32_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int32_t))
-            um.stall_start_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
-            um.replay_done_ps = <int64_t*>arena_zeroed(arena, self.warps // MAX_WARPS, sizeof(int64_t))
+            um.pending_faults = <PendingFault*>self.lazy_array(self.warps * MAX_PENDING_FAULTS, sizeof(PendingFault))
+            um.n_pending_faults = <int8_t*>self.lazy_array(self.warps, sizeof(int8_t))
+            um.batch = <int64_t*>self.lazy_array(um.max_batch_faults, sizeof(int64_t))
+            um.replay_ready_ps = <int64_t*>self.lazy_array(um.n, sizeof(int64_t))
+            um.in_flight = <int32_t*>arena_zeroed(arena, n_sms, sizeof(int32_t))
+            um.n_buffered_faults = <int32_t*>arena_zeroed(arena, n_sms, sizeof(int32_t))
+            um.stall_start_ps = <int64_t*>arena_zeroed(arena, n_sms, sizeof(int64_t))
+            um.replay_done_ps = <int64_t*>arena_zeroed(arena, n_sms, sizeof(int64_t))
             um.resume_ps = <int64_t*>arena_zeroed(arena, self.warps, sizeof(int64_t))
         if self.zero_fill:
-            has_data = lazy_zeros(um.n)
-            um.has_data = <int8_t*>&has_data[0]
-            self.keep_alive.append(has_data)
+            um.has_data = <int8_t*>self.lazy_array(um.n, sizeof(int8_t))
         um.n_initial_blocks = min_i64(um.n_initial_blocks, self.find_spans(m, um, arena))
         um.resident = um.n_initial_blocks
         page_bytes = link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift, WRITE_DATA)
