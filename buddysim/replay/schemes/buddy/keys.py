@@ -11,6 +11,8 @@ from buddysim.machine.parts.geometry import check_sets
 from buddysim.machine.section import Duration, Section, Switch
 from buddysim.machine.units import parse_time
 
+PAPER = "Choukse et al., Buddy Compression (arXiv 1903.02596)"
+
 
 class MetadataCacheConfig(Section):
     """The cache of the entries' 4-bit size classes, next to the L2 slices."""
@@ -24,24 +26,18 @@ class MetadataCacheConfig(Section):
     size: Annotated[int, fields.size("32 B", "64 MiB")] = fields.key(
         128 * 1024,
         "metadata-cache capacity of all slices together",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2: 4 KiB per L2 slice; section 3.2 says 64 "
-        "KB in 8 slices, see docs/reference/machine-keys.md",
+        f"{PAPER}, Tab. 2: 4 KiB per L2 slice; section 3.2 says 64 KB in 8 slices, see docs/reference/machine-keys.md",
     )
     slices: Annotated[int, fields.count(1, 1024)] = fields.key(
         32,
         "number of metadata-cache slices",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2: one for each of the 32 L2 slices",
+        f"{PAPER}, Tab. 2: one for each of the 32 L2 slices",
     )
-    ways: Annotated[int, fields.count(1, 1024)] = fields.key(
-        4,
-        "metadata-cache associativity",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), Tab. 2",
-    )
+    ways: Annotated[int, fields.count(1, 1024)] = fields.key(4, "metadata-cache associativity", f"{PAPER}, Tab. 2")
     line: Annotated[int, fields.size("32 B", "128 B")] = fields.key(
         32,
         "size of a metadata line; 32 B hold the size classes of 64 entries, one metadata page of 8 KiB",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), section 3.2: the states of 64 entries; Tab. 2 "
-        "lists 128 B lines, see docs/reference/machine-keys.md",
+        f"{PAPER}, section 3.2: the states of 64 entries; Tab. 2 lists 128 B lines, see docs/reference/machine-keys.md",
     )
     hit_latency: Duration = fields.key(
         parse_time("0 core_cycles"),
@@ -56,15 +52,14 @@ class MetadataCacheConfig(Section):
     speculative_fetch: Switch = fields.key(
         True,
         "fetch of device sectors on a metadata miss; true: in parallel with the metadata; false: after it",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), section 3.2: device data and metadata are fetched "
-        "in parallel",
+        f"{PAPER}, section 3.2: device data and metadata are fetched in parallel",
     )
     on_pending_line: Annotated[str, fields.one_of("speculate", "wait")] = fields.key(
         "speculate",
         "action of a fill whose metadata line is pending; speculate: the same as on a miss; wait: fetch "
         "data after the line has arrived",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596), section 3.4, interpreted: speculation needs the "
-        "target ratio, which is known on every miss; docs/reference/machine-keys.md",
+        f"{PAPER}, section 3.4, interpreted: speculation needs the target ratio, which is known on every miss; "
+        "docs/reference/machine-keys.md",
     )
     cancel_misspeculated: Switch = fields.key(
         False,
@@ -95,8 +90,7 @@ class BuddyConfig(Section):
     carve_out_ratio: Annotated[int, fields.count(0, 64)] = fields.key(
         3,
         "size of buddy memory as a multiple of device memory",
-        "Choukse et al., Buddy Compression (arXiv 1903.02596): buddy memory is three times device memory, for "
-        "ratios up to 4x",
+        f"{PAPER}: buddy memory is three times device memory, for ratios up to 4x",
     )
     bypass_1x: Switch = fields.key(
         True,
