@@ -9,8 +9,8 @@ cdef class Component:
 
     #: Description for lists, one line.
     SUMMARY = ""
-    #: The policy's section of machine files, `[KIND.NAME]` with underscores: a class derived from `buddysim.machine.section.Section`
-    #: whose keys have defaults; None: it has no keys of its own.
+    #: The policy's section of machine files, `[KIND.NAME]` with underscores: a class derived from
+    #: `buddysim.machine.section.Section` whose keys have defaults; None: it has no keys of its own.
     SECTION = None
 
     def configure(self, machine):
