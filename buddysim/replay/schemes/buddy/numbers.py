@@ -9,12 +9,7 @@ from buddysim.replay.schemes.buddy.keys import MetadataCacheConfig
 
 
 def metadata_numbers(machine: Machine) -> dict[str, int]:
-    """Return what `metadata_init` takes, and whether misspeculated reads are cancelled.
-
-    Parameters
-    ----------
-    machine : the machine
-    """
+    """Return what `metadata_init` takes, and whether misspeculated reads are cancelled."""
     cache = machine.section_of(MetadataCacheConfig)
     return {
         "cancel_misspeculated": cache.cancel_misspeculated,
