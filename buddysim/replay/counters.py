@@ -61,7 +61,7 @@ def _own_waits(run: ReplayRun, counted: Mapping[str, Any]) -> dict[str, Any]:
 def _compression_counters(run: ReplayRun, counted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the counters of the footprint and of entry sizes."""
     footprint, over_time = run.footprint, (run.launches, counted["now_ps"])
-    entries = sum(p.end_entry - p.first_entry for p in run.address_space.ranges)
+    entries = sum(one.allocation.entries for one in run.address_space.ranges)
     extrapolated = run.entry_classes.extrapolated_entries if run.entry_classes else 0
     used = list(run.entry_classes.used.values()) if run.entry_classes else []
     used_entries, used_extrapolated = (sum(numbers) for numbers in zip(*used, strict=True)) if used else (0, 0)

@@ -28,11 +28,8 @@ def check_host_memory(trace: Trace, address_space: AddressSpace, kernels: Sequen
         the run may need more memory than is available
     """
     in_segments = SEGMENT_ENTRIES * (sum(kernel.line_accesses for kernel in kernels) + 2 * len(address_space.ranges))
-    in_full = sum(
-        entries
-        for allocation_range in address_space.ranges
-        if (entries := allocation_range.end_entry - allocation_range.first_entry) < LARGE_ENTRIES
-    )
+    entries = [one.allocation.entries for one in address_space.ranges]
+    in_full = sum(count for count in entries if count < LARGE_ENTRIES)
     needed = min(address_space.n_entries, in_segments + in_full) * 17 // 16
     available = memory_available()
     if needed > available:

@@ -27,7 +27,7 @@ class LazyAllocations:
 
     Parameters
     ----------
-    layout : where the allocations lie
+    address_space : entry numbers of the allocations
     """
 
     def __init__(self, address_space: AddressSpace) -> None:
@@ -41,7 +41,7 @@ class LazyAllocations:
         """Return the entries of an allocation that are in segments: none, at its end, for a small allocation."""
         first = -(-allocation_range.first_entry // SEGMENT_ENTRIES) * SEGMENT_ENTRIES
         end = allocation_range.end_entry // SEGMENT_ENTRIES * SEGMENT_ENTRIES
-        if allocation_range.end_entry - allocation_range.first_entry < LARGE_ENTRIES or first >= end:
+        if allocation_range.allocation.entries < LARGE_ENTRIES or first >= end:
             return allocation_range.end_entry, allocation_range.end_entry
         return first, end
 
