@@ -75,6 +75,7 @@ cdef struct PseudoChannel:
     int64_t* free_ps               # [write_queue_entries], ring: time at which each entry of the write queue is free
     int64_t queue_tail             # next entry of `free_ps` that a write takes
     int64_t queue_head             # next entry of `free_ps` that a drain frees
+    int64_t[10] reserved           # to full cache lines; an odd number, so that one multiplication finds a channel
 
 # Where data lie in device memory.
 cdef struct DeviceLocation:

@@ -43,6 +43,13 @@ def test_a_metadata_hit_costs_nothing():
     assert buddy(serial, [load(0), load(64)], [FITS] * 256) == (313 + 300 + 2 + 10) * NS
 
 
+def test_a_lookup_has_a_latency():
+    """The line of a miss is requested 7 ns later, and a hit's size is known 7 ns later."""
+    slow = machine(metadata_cache__hit_latency="7 ns", metadata_cache__speculative_fetch=False)
+    assert buddy(slow, [load(0)], [FITS] * 256) == (7 + 313) * NS
+    assert buddy(slow, [load(0), load(1)], [FITS] * 256) == (7 + 313 + 7 + 200 + 2 + 10) * NS
+
+
 def test_perfect_metadata_are_known_at_once():
     perfect = machine(metadata_cache__perfect=True, metadata_cache__speculative_fetch=False)
     assert buddy(perfect, [load(0)], [FITS] * 256) == (1 + 200 + 2 + 10) * NS
