@@ -93,7 +93,7 @@ def test_the_table_allows_nothing_that_is_not_used() -> None:
 
 
 def test_an_extension_that_python_imports_has_its_stub() -> None:
-    """Others are reached through a registry, by the types of their base class, or from Cython alone."""
+    """Others are reached through a registry, or from Cython alone."""
     imported = {name for path in sources(".py", ".pyi") for name in python_imports(path)}
     imported |= {name.rpartition(".")[0] for name in imported}
     without = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in sources(".pyx")}

@@ -1,7 +1,6 @@
 from collections.abc import Sequence
 
-from buddysim.replay.l1.banking.base import L1BankingBase
-from buddysim.replay.sm.scheduler.base import WarpSchedulerBase
+from buddysim.replay.component.base import Component
 
 class DramTrial:
     def __init__(self, numbers: dict[str, object], policies: dict[str, object]) -> None: ...
@@ -14,6 +13,6 @@ def carried_bytes(
     numbers: dict[str, object], policies: dict[str, object], payloads: Sequence[int]
 ) -> list[tuple[int, int, int]]: ...
 def entry_times(
-    numbers: dict[str, object], banking: L1BankingBase, instructions: Sequence[tuple[int, Sequence[int]]]
+    numbers: dict[str, object], banking: Component, instructions: Sequence[tuple[int, Sequence[int]]]
 ) -> list[tuple[list[int], int]]: ...
-def picks(policy: WarpSchedulerBase, cases: Sequence[tuple[Sequence[int], int | None, int]]) -> list[int | None]: ...
+def picks(policy: Component, cases: Sequence[tuple[Sequence[int], int | None, int]]) -> list[int | None]: ...

@@ -110,9 +110,6 @@ class Simulation:
         every, total = self.memory_instructions, self.memory_instructions * (1 + len(plan.changes))
         own_progress = progress and (lambda done, _: progress(done, total))
         result = self._run(machine, scheme, sensitivity.UNCHANGED, own_progress, capacity_bytes)
-        if not plan.changes:
-            provenance = {**result.provenance, "sensitivity": sensitivity.describe_runs(plan, [], [])}
-            return replace(result, synthetic=synthetic, provenance=provenance)
         machines = {change: change.of(machine) for change in plan.changes}
         results = sensitivity.run_all(
             plan.changes,

@@ -9,15 +9,15 @@ from buddysim.replay.port_costs import COST_PER_PS
 
 
 def link_numbers(m: Machine) -> dict[str, object]:
-    """The link's numbers by the engine's names."""
-    byte_cost = Fraction(10**12 * COST_PER_PS, m.bytes_per_s(m.link.bandwidth))
-    write_bytes_per_s = m.bytes_per_s(m.link.write_bandwidth if m.link.write_bandwidth.amount else m.link.bandwidth)
-    write_cost = Fraction(10**12 * COST_PER_PS, write_bytes_per_s)
+    """The link's numbers by the engine's names; costs of a byte as numerator and denominator."""
+    to_gpu = from_gpu = m.bytes_per_s(m.link.bandwidth)
+    if m.link.write_bandwidth.amount:
+        from_gpu = m.bytes_per_s(m.link.write_bandwidth)
     return {
-        "link_byte_cost": (byte_cost.numerator, byte_cost.denominator),
-        "link_bytes_per_s": m.bytes_per_s(m.link.bandwidth),
-        "link_write_byte_cost": (write_cost.numerator, write_cost.denominator),
-        "link_write_bytes_per_s": write_bytes_per_s,
+        "link_byte_cost": Fraction(10**12 * COST_PER_PS, to_gpu).as_integer_ratio(),
+        "link_bytes_per_s": to_gpu,
+        "link_write_byte_cost": Fraction(10**12 * COST_PER_PS, from_gpu).as_integer_ratio(),
+        "link_write_bytes_per_s": from_gpu,
         "link_load_ps": m.ps(m.link.load_to_use) - m.ps(m.l2.load_to_use),
         "link_header_bytes": m.link.header_size,
         "link_max_payload_bytes": m.link.max_payload,

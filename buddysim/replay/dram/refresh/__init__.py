@@ -1,6 +1,5 @@
 """Refresh of device memory: one file each, chosen by `dram.refresh` (`RefreshBase` says what a file has)."""
 
 from buddysim.replay.component.registry import component_registry
-from buddysim.replay.dram.refresh.base import RefreshBase
 
-REGISTRY = component_registry("DRAM refresh", __name__, "Refresh", RefreshBase)
+REGISTRY = component_registry("DRAM refresh", __name__, "Refresh")

@@ -1,6 +1,5 @@
 """L2 slice hashes: one file each, chosen by `l2.slice_hash` (`SliceHashBase` says what a file has)."""
 
 from buddysim.replay.component.registry import component_registry
-from buddysim.replay.l2.slice_hash.base import SliceHashBase
 
-REGISTRY = component_registry("slice hash", __name__, "SliceHash", SliceHashBase)
+REGISTRY = component_registry("slice hash", __name__, "SliceHash")

@@ -1,6 +1,5 @@
 """Protocols of the link: one file each, chosen by `link.protocol` (`LinkProtocolBase` says what a file has)."""
 
 from buddysim.replay.component.registry import component_registry
-from buddysim.replay.link.protocol.base import LinkProtocolBase
 
-REGISTRY = component_registry("link protocol", __name__, "LinkProtocol", LinkProtocolBase)
+REGISTRY = component_registry("link protocol", __name__, "LinkProtocol")

@@ -1,6 +1,5 @@
 """Warp schedulers: one file each, chosen by `sm.policy` (`WarpSchedulerBase` says what a file has)."""
 
 from buddysim.replay.component.registry import component_registry
-from buddysim.replay.sm.scheduler.base import WarpSchedulerBase
 
-REGISTRY = component_registry("warp scheduler", __name__, "WarpScheduler", WarpSchedulerBase)
+REGISTRY = component_registry("warp scheduler", __name__, "WarpScheduler")

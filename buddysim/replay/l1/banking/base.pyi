@@ -1,3 +1,0 @@
-from buddysim.replay.component.base import Component
-
-class L1BankingBase(Component): ...

@@ -1,3 +1,0 @@
-from buddysim.replay.component.base import Component
-
-class MetadataPrefetcherBase(Component): ...
