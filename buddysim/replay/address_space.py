@@ -30,11 +30,6 @@ class AllocationRange:
     first_entry: int
     end_entry: int
 
-    @property
-    def first_line(self) -> int:
-        """Return the allocation's first line in the trace: address / 128."""
-        return self.allocation.base >> 7
-
 
 class AddressSpace:
     """Entry numbers of every allocation.
@@ -56,7 +51,7 @@ class AddressSpace:
             for allocation in changes.ends:
                 frames.release(first_entries[allocation.index] // LINES_PER_PAGE, _pages(allocation))
             for allocation in changes.begins:
-                line, pages = allocation.base >> 7, _pages(allocation)
+                line, pages = allocation.first_line, _pages(allocation)
                 _refuse_more(trace, frames.count * LINES_PER_PAGE + allocation.entries if pages > MAX_PAGES else 0)
                 first = frames.allocate(line // LINES_PER_PAGE, pages) * LINES_PER_PAGE + line % LINES_PER_PAGE
                 first_entries[allocation.index] = first
@@ -76,7 +71,7 @@ class AddressSpace:
 
 def _pages(allocation: Allocation) -> int:
     """Return the pages of the trace's addresses in which an allocation lies."""
-    line = allocation.base >> 7
+    line = allocation.first_line
     return (line + allocation.entries - 1) // LINES_PER_PAGE - line // LINES_PER_PAGE + 1
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from buddysim.trace import Allocation, KernelLaunch, Trace
 
-LINE_BYTES = 128
-
 
 @dataclass
 class AllocationChanges:
@@ -97,5 +95,4 @@ class _PendingFrees:
 
 
 def _lines(allocation: Allocation) -> tuple[int, int]:
-    first = allocation.base // LINE_BYTES
-    return first, first + allocation.entries
+    return allocation.first_line, allocation.first_line + allocation.entries

@@ -160,7 +160,7 @@ class ReplayRun:
             self.lazy_allocations.begin(allocation_range)
             self.engine.begin_allocation(
                 allocation_range.region,
-                allocation_range.first_line,
+                allocation.first_line,
                 *self.lazy_allocations.segment_range(allocation_range),
             )
             if self.entry_classes is not None:

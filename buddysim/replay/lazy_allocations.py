@@ -108,7 +108,7 @@ class LazyAllocations:
         self._by_segment = []
         for region, allocation_range in self._live.items():
             first, end = self.segment_range(allocation_range)
-            line = allocation_range.first_line + first - allocation_range.first_entry
+            line = allocation_range.allocation.first_line + first - allocation_range.first_entry
             rows.append((line, line + end - first, (first >> SEGMENT_BITS) - (line >> SEGMENT_BITS)))
             self._by_segment.append((first >> SEGMENT_BITS, region))
         rows.sort()

@@ -23,14 +23,6 @@ def _no_sensitivity() -> dict[str, Any]:
     }
 
 
-def _no_range() -> dict[str, float | int | None]:
-    return {"min_ratio": None, "max_ratio": None, "seeds": None}
-
-
-def _no_slowdown() -> dict[str, float | None]:
-    return {"ratio": None, "min": None, "max": None}
-
-
 @dataclass(frozen=True, repr=False)
 class ReplayResult(SchemeResult):
     """The result of one replay under one scheme.
@@ -53,8 +45,10 @@ class ReplayResult(SchemeResult):
     utilization: dict[str, float]
     speed: dict[str, float] = field(default_factory=dict)
     sensitivity: dict[str, Any] = field(default_factory=_no_sensitivity)
-    synthetic: dict[str, float | int | None] = field(default_factory=_no_range)
-    slowdown: dict[str, float | None] = field(default_factory=_no_slowdown)
+    synthetic: dict[str, float | int | None] = field(
+        default_factory=lambda: dict.fromkeys(("min_ratio", "max_ratio", "seeds"))
+    )
+    slowdown: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(("ratio", "min", "max")))
 
     def __repr__(self) -> str:
         """One line: the whole result is `to_dict`."""

@@ -62,6 +62,11 @@ class Allocation:
         return self.base + self.bytes
 
     @property
+    def first_line(self) -> int:
+        """Number of its first line: address / 128."""
+        return self.base // ENTRY_BYTES
+
+    @property
     def entries(self) -> int:
         """128 B entries, the last one possibly partial."""
         return -(-self.bytes // ENTRY_BYTES)
