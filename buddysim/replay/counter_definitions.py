@@ -175,10 +175,12 @@ LAWS = (
 
 def _section(heading: str) -> dict[str, tuple[str, str]]:
     """Unit and definition of each counter under a heading."""
-    parts = [part.COUNTERS.get(heading, {}) for part in PARTS]
-    of_parts = {name: (one.unit, one.text) for counters in parts for name, one in counters.items()}
-    of_runs = ((name, definition.partition(": ")) for name, definition in _OF_RUNS.get(heading, {}).items())
-    return {**of_parts, **{name: (unit, text) for name, (unit, _, text) in of_runs}}
+    definitions = {name: one.definition for part in PARTS for name, one in part.COUNTERS.get(heading, {}).items()}
+    definitions |= _OF_RUNS.get(heading, {})
+    return {
+        name: (unit, text)
+        for name, (unit, _, text) in ((name, one.partition(": ")) for name, one in definitions.items())
+    }
 
 
 #: The counters of every replay, by name; the counters of schemes stand in their files.

@@ -19,13 +19,11 @@ class Counted:
 
     Attributes
     ----------
-    unit : unit of its value
-    text : one sentence that begins with a noun and stands alone
+    definition : unit of its value, and one sentence that begins with a noun and stands alone: "B: Bytes that .."
     counted : the engine's name of it, or its value from all that the engine counted
     """
 
-    unit: str
-    text: str
+    definition: str
     counted: str | Callable[[Mapping[str, Any]], Any]
 
     def value(self, c: Mapping[str, Any]) -> Any:
@@ -46,13 +44,13 @@ def waits(queue: Queue, unit: str, what: str) -> Counted:
     unit : what waits, in the plural
     what : what waits for what
     """
-    text = f"Histogram of the waits of {what} (with `--queueing`; element b counts 2^b to 2^(b+1) - 1 ps)."
-    return Counted(unit, text, lambda c: c["waits"] and c["waits"][queue])
+    text = f"{unit}: Histogram of the waits of {what} (with `--queueing`; element b counts 2^b to 2^(b+1) - 1 ps)."
+    return Counted(text, lambda c: c["waits"] and c["waits"][queue])
 
 
 def utilization(what: str, value: Callable[[Mapping[str, Any]], float]) -> Counted:
     """The utilization of a resource, over all its units."""
-    return Counted("fraction", f"Utilization of {what}, 0 to 1 of its peak over the simulated time.", value)
+    return Counted(f"fraction: Utilization of {what}, 0 to 1 of its peak over the simulated time.", value)
 
 
 def busy_fraction(c: Mapping[str, Any], busy_ps: float, units: int = 1) -> float:

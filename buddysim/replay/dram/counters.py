@@ -20,12 +20,12 @@ def bytes_by_channel(c: Mapping[str, Any], kind: int) -> list[int]:
 
 def _moved(text: str, *kinds: Traffic) -> Counted:
     """The bytes of some kinds of traffic."""
-    return Counted("B", text, lambda c: SECTOR_BYTES * sum(c["device"][kind] for kind in kinds))
+    return Counted(f"B: {text}", lambda c: SECTOR_BYTES * sum(c["device"][kind] for kind in kinds))
 
 
 def _by_channel(text: str, kind: Traffic) -> Counted:
     """The bytes of a kind of traffic that each pseudo-channel carried."""
-    return Counted("B", f"{text}: a list with a value for each pseudo-channel.", lambda c: bytes_by_channel(c, kind))
+    return Counted(f"B: {text}: a list with a value for each pseudo-channel.", lambda c: bytes_by_channel(c, kind))
 
 
 def _burst_ps(c: Mapping[str, Any]) -> int:
@@ -55,13 +55,11 @@ COUNTERS: PartCounters = {
             Traffic.WRITEBACK,
         ),
         "device.bus_bytes": Counted(
-            "B",
-            "Bytes that the channels of device memory carry, in bursts of 32 B.",
+            "B: Bytes that the channels of device memory carry, in bursts of 32 B.",
             lambda c: SECTOR_BYTES * sum(c["dram_bursts"]),
         ),
         "device.channel_bytes": Counted(
-            "B",
-            "Bytes that the channels carry: a list with a value for each pseudo-channel.",
+            "B: Bytes that the channels carry: a list with a value for each pseudo-channel.",
             lambda c: [SECTOR_BYTES * bursts for bursts in c["dram_bursts"]],
         ),
         "device.channel_demand_bytes": _by_channel("Demand data of fills", Traffic.DEMAND),
@@ -71,18 +69,15 @@ COUNTERS: PartCounters = {
         ),
         "device.channel_writeback_bytes": _by_channel("Data of write-backs, queued writes included", Traffic.WRITEBACK),
         "device.queued_write_bytes": Counted(
-            "B",
-            "Writes that the channels' write queues hold at the end of the run.",
+            "B: Writes that the channels' write queues hold at the end of the run.",
             lambda c: SECTOR_BYTES * sum(c["dram_queued_bursts"]),
         ),
         "device.row_hits": Counted(
-            "accesses",
-            'DRAM bank accesses that find their row open; 0 with `dram.model = "simple"`.',
+            'accesses: DRAM bank accesses that find their row open; 0 with `dram.model = "simple"`.',
             lambda c: sum(c["dram_row_hits"]),
         ),
         "device.row_misses": Counted(
-            "accesses",
-            'DRAM bank accesses that open their row; 0 with `dram.model = "simple"`.',
+            'accesses: DRAM bank accesses that open their row; 0 with `dram.model = "simple"`.',
             lambda c: sum(c["dram_row_misses"]),
         ),
     },

@@ -17,32 +17,30 @@ def _port_busy(c: Mapping[str, Any]) -> float:
 COUNTERS: PartCounters = {
     "L1": {
         "l1.sector_accesses": Counted(
-            "sectors", "Sectors that loads look up in an L1; loads that bypass the L1 do not count.", "l1_accesses"
+            "sectors: Sectors that loads look up in an L1; loads that bypass the L1 do not count.", "l1_accesses"
         ),
         "l1.sector_hits": Counted(
-            "sectors", "L1 sector lookups that hit a valid sector; MSHR merges do not count.", "l1_hits"
+            "sectors: L1 sector lookups that hit a valid sector; MSHR merges do not count.", "l1_hits"
         ),
         "l1.sector_mshr_merges": Counted(
-            "sectors", "L1 sector lookups that join a miss in flight and send no request.", "l1_mshr_merges"
+            "sectors: L1 sector lookups that join a miss in flight and send no request.", "l1_mshr_merges"
         ),
         "l1.sector_misses": Counted(
-            "sectors",
-            "L1 sector lookups that neither hit nor join a miss in flight: the L1 requests them.",
+            "sectors: L1 sector lookups that neither hit nor join a miss in flight: the L1 requests them.",
             lambda c: c["l1_accesses"] - c["l1_hits"] - c["l1_mshr_merges"],
         ),
-        "l1.line_accesses": Counted("lines", "L1 line lookups, one for each line of a load.", "l1_lines"),
+        "l1.line_accesses": Counted("lines: L1 line lookups, one for each line of a load.", "l1_lines"),
         "l1.line_hits": Counted(
-            "lines", "L1 line lookups that find the line's tag, whether or not the sectors are valid.", "l1_line_hits"
+            "lines: L1 line lookups that find the line's tag, whether or not the sectors are valid.", "l1_line_hits"
         ),
     },
     "Latency": {
         "latency.l1_miss_mean_ps": Counted(
-            "ps",
-            "Mean time from an L1 miss's request to its reply, queues included, rounded down.",
+            "ps: Mean time from an L1 miss's request to its reply, queues included, rounded down.",
             lambda c: c["load_ps"] // c["loads_missed"] if c["loads_missed"] else 0,
         ),
         "latency.l1_miss_histogram": Counted(
-            "loads", "Histogram of L1 miss times: element b counts 2^b to 2^(b+1) - 1 ps.", "load_histogram"
+            "loads: Histogram of L1 miss times: element b counts 2^b to 2^(b+1) - 1 ps.", "load_histogram"
         ),
     },
     "Queueing": {

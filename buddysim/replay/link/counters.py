@@ -8,28 +8,24 @@ from buddysim.replay.engine.kinds import Queue, Traffic
 COUNTERS: PartCounters = {
     "Link": {
         "link.read_bytes": Counted(
-            "B", "Bytes that the link carries to the GPU, packet headers included.", "link_read_total_bytes"
+            "B: Bytes that the link carries to the GPU, packet headers included.", "link_read_total_bytes"
         ),
         "link.write_bytes": Counted(
-            "B", "Bytes that the link carries from the GPU, packet headers included.", "link_write_total_bytes"
+            "B: Bytes that the link carries from the GPU, packet headers included.", "link_write_total_bytes"
         ),
         "link.demand_bytes": Counted(
-            "B",
-            "Payload of fills over the link, at most as many sectors as the request misses.",
+            "B: Payload of fills over the link, at most as many sectors as the request misses.",
             lambda c: c["link_read"][Traffic.DEMAND],
         ),
         "link.overfetch_bytes": Counted(
-            "B",
-            "Payload of fills over the link beyond the missing sectors.",
-            lambda c: c["link_read"][Traffic.OVERFETCH],
+            "B: Payload of fills over the link beyond the missing sectors.", lambda c: c["link_read"][Traffic.OVERFETCH]
         ),
         "link.read_modify_write_bytes": Counted(
-            "B",
-            "Sectors read over the link for write-backs of entries that the L2 holds only in part.",
+            "B: Sectors read over the link for write-backs of entries that the L2 holds only in part.",
             lambda c: c["link_read"][Traffic.READ_MODIFY_WRITE],
         ),
         "link.writeback_bytes": Counted(
-            "B", "Payload of write-backs over the link.", lambda c: c["link_write"][Traffic.WRITEBACK]
+            "B: Payload of write-backs over the link.", lambda c: c["link_write"][Traffic.WRITEBACK]
         ),
     },
     "Queueing": {
