@@ -175,8 +175,8 @@ def _training_overview(machines: list[TrainingMachine]) -> ScreenTable:
     rows = [
         (
             machine.name,
-            str(machine.sms),
-            format_flops(machine.fp32_flops),
+            str(machine.training.sms),
+            format_flops(machine.training.fp32),
             format_size(machine.training.device_memory),
             f"{machine.dram_bytes_per_s / 1e9:.0f}",
             machine.link,

@@ -98,16 +98,6 @@ class TrainingMachine(MachineFile):
         return self.training.fp32_single_issue or self.training.fp32
 
     @property
-    def fp32_flops(self) -> int:
-        """Peak single-precision operations per second."""
-        return self.training.fp32
-
-    @property
-    def sms(self) -> int:
-        """Streaming multiprocessors."""
-        return self.training.sms
-
-    @property
     def clock_hz(self) -> int:
         """Clock at which the peak rate is reached, in hertz."""
         return self.training.clock.hz
@@ -157,11 +147,6 @@ class TrainingMachine(MachineFile):
         return self.training.links[self.training.link]
 
     @property
-    def gpu_link(self) -> str | None:
-        """Name of the link to the other GPUs of a node; None where it has none."""
-        return self.training.gpu_link
-
-    @property
     def host_memory_bytes(self) -> int:
         """Capacity of host memory, in bytes."""
         return self.training.host_memory
@@ -170,11 +155,6 @@ class TrainingMachine(MachineFile):
     def host_bytes_per_s(self) -> int:
         """Peak bandwidth of host memory, in bytes per second."""
         return int(self.training.host_memory_bandwidth.bytes_per_s({}))
-
-    @property
-    def host_cores(self) -> int:
-        """Cores of the host that update weights."""
-        return self.training.host_cores
 
     @property
     def nvme_read_bytes_per_s(self) -> int:
@@ -209,11 +189,11 @@ class TrainingMachine(MachineFile):
                 f"{_PART}.link: {shortened(self.link)} is not a link: expected one of "
                 f"{', '.join(self.links)}{hint(self.link, self.links)}"
             )
-        if self.gpu_link is not None and self.gpu_link not in gpu_links():
+        if self.training.gpu_link is not None and self.training.gpu_link not in gpu_links():
             known = list(gpu_links())
             raise ValueError(
-                f"{_PART}.gpu_link: {shortened(self.gpu_link)} is not a link between GPUs: expected one of "
-                f"{', '.join(known)}{hint(self.gpu_link, known)}"
+                f"{_PART}.gpu_link: {shortened(self.training.gpu_link)} is not a link between GPUs: expected one of "
+                f"{', '.join(known)}{hint(self.training.gpu_link, known)}"
             )
         if self.max_pinned_bytes > self.host_memory_bytes:
             raise ValueError(

@@ -29,12 +29,7 @@ SIZE_UNITS: dict[str, int] = {
 TIME_UNITS: dict[str, int] = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 FREQUENCY_UNITS: dict[str, int] = {"Hz": 1, "kHz": 10**3, "MHz": 10**6, "GHz": 10**9}
 FLOPS_UNITS: dict[str, int] = {"FLOPS": 1, "GFLOPS": 10**9, "TFLOPS": 10**12, "PFLOPS": 10**15}
-CYCLE_UNITS: dict[str, str] = {
-    "core_cycles": "core",
-    "core_cycle": "core",
-    "dram_cycles": "dram",
-    "dram_cycle": "dram",
-}
+CYCLE_UNITS: dict[str, str] = {"core_cycles": "core", "core_cycle": "core", "dram_cycles": "dram", "dram_cycle": "dram"}
 
 _NUMBER = r"[+-]?\d{1,30}(?:\.\d{1,30})?(?:[eE][+-]?\d{1,2})?"
 _QUANTITY = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>(?:[^\s\d]\S*)?)\s*")
@@ -109,11 +104,7 @@ class Bandwidth:
         return f"{_decimal(self.amount)} {self.unit}"
 
 
-BANDWIDTH_UNITS: tuple[str, ...] = (
-    *(f"{size}/s" for size in SIZE_UNITS),
-    "B/core_cycle",
-    "B/dram_cycle",
-)
+BANDWIDTH_UNITS: tuple[str, ...] = (*(f"{size}/s" for size in SIZE_UNITS), "B/core_cycle", "B/dram_cycle")
 
 
 def parse_size(text: object) -> int:

@@ -165,10 +165,7 @@ def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
             f", {later} of them after the run's start" if later else ""
         )
     text = f"profiled on {source['trace']}: {taken}"
-    for what, keys in (
-        ("not there, kept whole", source["unmatched"]),
-        ("fewer of the name there", source["beyond"]),
-    ):
+    for what, keys in (("not there, kept whole", source["unmatched"]), ("fewer of the name there", source["beyond"])):
         if keys:
             text += f"; {what}: {', '.join(keys[:8])}" + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
     return text

@@ -31,10 +31,10 @@ def test_every_figure_has_a_source(name: str) -> None:
 
 def test_the_machine_of_the_vdnn_paper() -> None:
     machine = TrainingMachine.load("titan-x")
-    assert machine.fp32_flops == 7 * 10**12
+    assert machine.training.fp32 == 7 * 10**12
     assert machine.dram_bytes_per_s == 336 * 10**9
     assert machine.memory_bytes == 12 << 30
-    assert (machine.sms, machine.clock_hz, machine.launch_ps) == (24, 1_075_000_000, 5_000_000)
+    assert (machine.training.sms, machine.clock_hz, machine.launch_ps) == (24, 1_075_000_000, 5_000_000)
     assert machine.max_pinned_bytes < machine.host_memory_bytes == 64 << 30
     assert machine.library == "cudnn4"
     assert machine.link == "pcie3"
@@ -65,7 +65,7 @@ def test_link_and_host_of_its_own_time(name: str, link: str, out: float, back: f
 @pytest.mark.parametrize("name", BOTH)
 def test_both_tables_of_a_file_agree(name: str) -> None:
     replayed, trained = Machine.load(name), TrainingMachine.load(name)
-    assert trained.sms == replayed.sm.count
+    assert trained.training.sms == replayed.sm.count
     assert trained.clock_hz == replayed.clock.core.hz
     assert trained.training.device_memory == replayed.dram.capacity
     assert trained.training.l2_cache in (None, replayed.l2.size)
@@ -107,7 +107,7 @@ def test_figures_of_todays_gpus(name: str) -> None:
     assert (table.sms, table.power_limit_w, table.l2_cache) == (sms, power, l2 * 2**20)
     assert machine.dram_bytes_per_s == bandwidth * 10**9
     assert 0.91 * table.device_memory < machine.memory_bytes < 1.075 * table.device_memory  # GB, some decimal
-    assert machine.gpu_link in gpu_links()
+    assert machine.training.gpu_link in gpu_links()
 
 
 @pytest.mark.parametrize("name", TODAY)
@@ -177,7 +177,7 @@ def test_each_link_between_gpus_has_sources(name: str) -> None:
 
 def test_cards_without_nvlink_are_linked_over_pcie() -> None:
     """GeForce cards, A10, L4 and L40S copy by way of the host, others from card to card."""
-    links = {name: TrainingMachine.load(name).gpu_link for name in TODAY}
+    links = {name: TrainingMachine.load(name).training.gpu_link for name in TODAY}
     over_pcie = {name: link for name, link in links.items() if link is not None and link.startswith("pcie")}
     assert {name for name, link in over_pcie.items() if link.endswith("-through-host")} == {
         "a10", "l4", "l40s", "rtx-3090", "rtx-4070-ti-super", "rtx-4090", "rtx-5060-ti", "rtx-5090",
@@ -251,13 +251,13 @@ def test_a_users_file(tmp_path: Path) -> None:
     )
     machine = TrainingMachine.load(path)
     assert machine.link_rate.offload_bytes_per_s == 3 * 10**9
-    assert machine.fp32_flops == 7 * 10**12
+    assert machine.training.fp32 == 7 * 10**12
     assert set(shared_links()) < set(machine.links)
     again = tmp_path / "again.toml"
     again.write_text(machine.to_toml())
     assert TrainingMachine.load(again).checksum == machine.checksum
     path.write_text('base = "v100"\nname = "mine"\n[training]\nsms = 40\n')
-    assert TrainingMachine.load(path).sms == 40
+    assert TrainingMachine.load(path).training.sms == 40
     assert Machine.load(path).sm.count == 80
 
 

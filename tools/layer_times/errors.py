@@ -152,7 +152,7 @@ def one_percentage() -> dict[tuple[str, str], list[float]]:
     validation = part("validation")
     errors: dict[tuple[str, str], list[float]] = {}
     for key, timings in part("calibration").items():
-        flops = float(TrainingMachine.load(key[0]).fp32_flops)
+        flops = float(TrainingMachine.load(key[0]).training.fp32)
         for passes in (("forward",), ("backward_data",), ("backward_filter",), ("backward",)):
             inside = [timing for timing in timings if of_kind("conv", passes)(timing)]
             if inside:

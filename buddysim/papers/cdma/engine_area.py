@@ -63,7 +63,7 @@ def zeros_for_the_largest(training: SavedResults, id: str) -> SimulatedValue:
 def engine(training: SavedResults, id: str) -> SimulatedValue:
     titan_x = TrainingMachine.load("titan-x")
     gen3, gen5 = (cdma_engine.engine(titan_x.links[name].offload_bytes_per_s) for name in (PEAK, "pcie5-peak"))
-    left = cdma_engine.left_over_bytes_per_s(titan_x.dram_bytes_per_s, titan_x.fp32_flops)
+    left = cdma_engine.left_over_bytes_per_s(titan_x.dram_bytes_per_s, titan_x.training.fp32)
     values = {
         "engine-rate": cdma_engine.BYTES_PER_CYCLE,
         "engine-compress": cdma_engine.COMPRESS_CYCLES,

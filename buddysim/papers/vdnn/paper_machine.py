@@ -15,7 +15,7 @@ from buddysim.training.networks.load import load_network
 def gpu(training: SavedResults, id: str) -> SimulatedValue:
     titan_x = TrainingMachine.load("titan-x")
     values = {
-        "titan-x-flops": titan_x.fp32_flops / 1e12,
+        "titan-x-flops": titan_x.training.fp32 / 1e12,
         "titan-x-bandwidth": titan_x.dram_bytes_per_s / 1e9,
         "titan-x-memory": titan_x.memory_bytes / GIB,
         "host-memory": titan_x.host_memory_bytes / GIB,

@@ -49,9 +49,9 @@ class CollectiveTimes:
     """
 
     def __init__(self, machine: TrainingMachine) -> None:
-        if machine.gpu_link is None:
+        if machine.training.gpu_link is None:
             raise BuddysimError(f"{machine.name}: no link to other GPUs: expected a machine with training.gpu_link")
-        self.link = machine.gpu_link
+        self.link = machine.training.gpu_link
         self.constants = link_constants()[self.link]
         table = gpu_links()[self.link]
         self.node_gpus = int(table["node_gpus"])

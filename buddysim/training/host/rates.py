@@ -37,7 +37,7 @@ class HostRates:
     def of(cls, machine: TrainingMachine) -> HostRates:
         """Return the rates of a machine's host."""
         memory = round(BANDWIDTH_FRACTION * machine.host_bytes_per_s)
-        update = max(1, min(memory, machine.host_cores * CORE_BYTES_PER_S))
+        update = max(1, min(memory, machine.training.host_cores * CORE_BYTES_PER_S))
         return cls(update, machine.nvme_read_bytes_per_s, machine.nvme_write_bytes_per_s)
 
     def task_ps(self, task: HostTask) -> int:

@@ -140,7 +140,7 @@ def compressed_copies(
     codec = make_codec(compressor, options.extra)
     source = make_source(network, options.extra)
     link = link_rate(machine, options.link)
-    left_over = cdma_engine.left_over_bytes_per_s(machine.dram_bytes_per_s, machine.fp32_flops)
+    left_over = cdma_engine.left_over_bytes_per_s(machine.dram_bytes_per_s, machine.training.fp32)
     rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)
     cap = cdma_engine.read_cap(rate, left_over, bandwidth_aware=bandwidth_aware)
     contents = source.contents(network, batch, codec)

@@ -163,7 +163,7 @@ def report(machine: TrainingMachine) -> list[dict[str, float | str]]:
     ``buffer_kb``; ``area_mm2`` with six units; ``scaled_area_mm2`` with as many as are needed; ``units_needed``. GB and
     kB are 10^9 and 10^3 bytes.
     """
-    left_over = left_over_bytes_per_s(machine.dram_bytes_per_s, machine.fp32_flops)
+    left_over = left_over_bytes_per_s(machine.dram_bytes_per_s, machine.training.fp32)
     rows: list[dict[str, float | str]] = []
     for name, link in machine.links.items():
         rate = max(link.offload_bytes_per_s, link.prefetch_bytes_per_s)

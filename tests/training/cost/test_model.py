@@ -64,7 +64,7 @@ def test_time_and_workspace_grow_with_the_batch(
 def test_no_direct_algorithm_beats_the_machine(model: CostModel, conv: Conv, pass_: str, batch: int) -> None:
     (known,) = (one for one in PASSES if one == pass_)
     work = ConvWork(conv, batch)
-    compute = work.flops / model.machine.fp32_flops
+    compute = work.flops / model.machine.training.fp32
     memory = work.bytes / model.machine.dram_bytes_per_s
     algorithms = model.algorithms(work, known)
     assert [one.time_ps for one in algorithms] == sorted(one.time_ps for one in algorithms)
@@ -295,9 +295,9 @@ def test_a_machine_without_timings_takes_those_its_file_names() -> None:
     product = MatmulWork(4096, 4096, 4096)
     for pass_ in PASSES:
         ratio = turing.product_ps(product, pass_) / volta.product_ps(product, pass_)
-        assert ratio == pytest.approx(volta.machine.fp32_flops / turing.machine.fp32_flops, rel=0.05)
+        assert ratio == pytest.approx(volta.machine.training.fp32 / turing.machine.fp32_flops, rel=0.05)
     kepler = CostModel.load("k40")
-    assert kepler.machine.issued_flops * 192 == pytest.approx(kepler.machine.fp32_flops * 128, rel=1e-3)
+    assert kepler.machine.issued_flops * 192 == pytest.approx(kepler.machine.training.fp32 * 128, rel=1e-3)
     peak = CostModel.load(kepler.machine.with_overrides({"training.fp32_single_issue": "4.29 TFLOPS"}))
     assert peak.product_ps(product, "forward") / kepler.product_ps(product, "forward") == pytest.approx(2 / 3, rel=0.02)
 

@@ -43,14 +43,22 @@ class GpuFigures:
     @classmethod
     def of(cls, machine: TrainingMachine) -> GpuFigures:
         """Return the figures of a machine. A format without a rate of its own is computed in fp32."""
-        single = float(machine.fp32_flops)
+        single = float(machine.training.fp32)
         own = {name: getattr(machine.training, name) for name in ELEMENT_BYTES}
         flops = {name: float(rate or single) for name, rate in own.items()}
         cache = float(machine.training.l2_cache or SMALL_L2)
         moved = float(machine.dram_bytes_per_s)
         limit, full = machine.training.power_limit_w, machine.training.full_rate_power_w
         return cls(
-            machine.name, machine.sms, float(machine.clock_hz), moved, cache, flops, _sustained(machine), limit, full
+            machine.name,
+            machine.training.sms,
+            float(machine.clock_hz),
+            moved,
+            cache,
+            flops,
+            _sustained(machine),
+            limit,
+            full,
         )
 
     def rate_over(self, machine: str) -> float:
