@@ -79,13 +79,12 @@ def machine(memory_bytes: int = 12 << 30, pinned: int = 62 << 30, link: Link | N
         memory_bytes=memory_bytes,
         max_pinned_bytes=pinned,
         host_bytes_per_s=10**10,
-        host_cores=4,
         nvme_read_bytes_per_s=10**9,
         nvme_write_bytes_per_s=10**9,
         link="wire",
         links={"wire": link or Link()},
         dram_bytes_per_s=336 * 10**9,
-        fp32_flops=7 * 10**12,
+        training=SimpleNamespace(fp32=7 * 10**12, host_cores=4),
     )
 
 

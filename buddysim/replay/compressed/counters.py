@@ -12,5 +12,3 @@ COUNTERS: PartCounters = {
         ),
     },
 }
-
-LAWS: tuple[str, ...] = ()

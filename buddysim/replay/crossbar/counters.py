@@ -27,5 +27,3 @@ COUNTERS: PartCounters = {
         "utilization.crossbar_reply": utilization("the SMs' reply ports at the crossbar", _reply_ports_busy),
     },
 }
-
-LAWS: tuple[str, ...] = ()

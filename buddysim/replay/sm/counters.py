@@ -34,5 +34,3 @@ COUNTERS: PartCounters = {
         ),
     },
 }
-
-LAWS: tuple[str, ...] = ()

@@ -295,7 +295,7 @@ def test_a_machine_without_timings_takes_those_its_file_names() -> None:
     product = MatmulWork(4096, 4096, 4096)
     for pass_ in PASSES:
         ratio = turing.product_ps(product, pass_) / volta.product_ps(product, pass_)
-        assert ratio == pytest.approx(volta.machine.training.fp32 / turing.machine.fp32_flops, rel=0.05)
+        assert ratio == pytest.approx(volta.machine.training.fp32 / turing.machine.training.fp32, rel=0.05)
     kepler = CostModel.load("k40")
     assert kepler.machine.issued_flops * 192 == pytest.approx(kepler.machine.training.fp32 * 128, rel=1e-3)
     peak = CostModel.load(kepler.machine.with_overrides({"training.fp32_single_issue": "4.29 TFLOPS"}))

@@ -26,7 +26,11 @@ LINKS = {
     "slow-back": SimpleNamespace(offload_bytes_per_s=16 * GB, prefetch_bytes_per_s=8 * GB, latency_ps=7),
 }
 MACHINE = SimpleNamespace(
-    name="by hand", dram_bytes_per_s=336 * GB, fp32_flops=7 * 10**12, link="pcie3-peak", links=LINKS
+    name="by hand",
+    dram_bytes_per_s=336 * GB,
+    training=SimpleNamespace(fp32=7 * 10**12),
+    link="pcie3-peak",
+    links=LINKS,
 )
 
 
