@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from buddysim.machine import Machine
 from buddysim.trace import open_trace
-from tests.reference.replay.blocks import RefRunningKernel, RefSm
 from tests.reference.replay.replay import replay
 from tests.reference.replay.run import RefRun
-from tests.reference.replay.warps import RefWarp
+from tests.reference.replay.sm.thread_blocks import RefRunningKernel, RefSm
+from tests.reference.replay.sm.warps import RefWarp
 from tests.replay.random_cases import Case, write_case
 
 MAX_TRIES = 300  # of one step

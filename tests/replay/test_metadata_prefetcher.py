@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from buddysim import load_plugin
 load_plugin(sys.argv[1])
-from tests.reference.replay.metadata import RefMetadataCache
+from tests.reference.replay.schemes.buddy.metadata_cache import RefMetadataCache
 from tests.replay.random_cases import random_case
 from tests.replay.test_reference_machine import differences_in
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.reference.replay.blocks import RefSm
-from tests.reference.replay.dram import RefDram
-from tests.reference.replay.hashes import RefAddressMap
-from tests.reference.replay.histograms import RefLatencyHistograms
-from tests.reference.replay.l1 import RefL1
-from tests.reference.replay.l2 import RefL2
-from tests.reference.replay.link import RefLink
+from tests.reference.replay.dram.dram import RefDram
+from tests.reference.replay.engine.address_map import RefAddressMap
+from tests.reference.replay.engine.histograms import RefLatencyHistograms
+from tests.reference.replay.engine.ports import RefClock
+from tests.reference.replay.l1.l1 import RefL1
+from tests.reference.replay.l2.l2 import RefL2
+from tests.reference.replay.link.link import RefLink
 from tests.reference.replay.numbers import RefNumbers
-from tests.reference.replay.ports import RefClock
-from tests.reference.replay.schedulers import RefScheduler
-from tests.reference.replay.schemes import RefMemoryPath
+from tests.reference.replay.schemes.paths import RefMemoryPath
+from tests.reference.replay.schemes.unified_memory import RefUmState, page_capacity
 from tests.reference.replay.sizes import RefSizes
+from tests.reference.replay.sm.schedulers import RefScheduler
+from tests.reference.replay.sm.thread_blocks import RefSm
 from tests.reference.replay.space import RefAllocationRange
-from tests.reference.replay.um import RefUmState, page_capacity
 
 
 @dataclass

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tests.reference.replay.blocks import RefRunningKernel
 from tests.reference.replay.capacity import RefCapacity
 from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES
 from tests.reference.replay.run import RefRun
+from tests.reference.replay.sm.thread_blocks import RefRunningKernel
 
 COUNTED = [
     "warp_instructions",

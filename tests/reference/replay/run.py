@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from buddysim.buddy import Targets
 from buddysim.trace import OP_BARRIER, Event, Kernel, KernelLaunch, Memcpy, Memset, Trace
-from tests.reference.replay import copies
-from tests.reference.replay.blocks import RefRunningKernel, RefSm
+from tests.reference.replay.engine import copies
 from tests.reference.replay.operations import RefBlockProgram, RefLine, read_blocks
 from tests.reference.replay.parts import RefComponents
-from tests.reference.replay.schemes import region_of
+from tests.reference.replay.schemes.paths import region_of
+from tests.reference.replay.sm.thread_blocks import RefRunningKernel, RefSm
+from tests.reference.replay.sm.warps import RefWarp
 from tests.reference.replay.space import RefAddressSpace
-from tests.reference.replay.warps import RefWarp
 
 MAX_KERNELS = 128
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.reference.replay.numbers import RefNumbers
-from tests.reference.replay.warps import RefWarp
+from tests.reference.replay.sm.warps import RefWarp
 
 
 class RefScheduler:

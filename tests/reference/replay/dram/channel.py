@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import ceil
 
 from buddysim.machine.parts.dram import DramConfig as DramKeys
-from tests.reference.replay.banks import RefActivationWindow, RefBank, RefDramTiming, RefRowAccess
-from tests.reference.replay.hashes import RefLocation
+from tests.reference.replay.dram.banks import RefActivationWindow, RefBank, RefDramTiming, RefRowAccess
+from tests.reference.replay.engine.address_map import RefLocation
+from tests.reference.replay.engine.ports import RefClock
+from tests.reference.replay.engine.reservation_table import RefReservationTable
 from tests.reference.replay.numbers import SECTOR_BYTES
-from tests.reference.replay.ports import RefClock
-from tests.reference.replay.reservation_table import RefReservationTable
 
 EXTRA_ENTRIES = 3
 

@@ -7,12 +7,12 @@ from copy import deepcopy
 from fractions import Fraction
 from typing import Protocol
 
-from tests.reference.replay.banks import RefDramTiming
-from tests.reference.replay.channel import RefBankedChannel
-from tests.reference.replay.hashes import RefLocation
-from tests.reference.replay.histograms import RefQueueWaits
+from tests.reference.replay.dram.banks import RefDramTiming
+from tests.reference.replay.dram.channel import RefBankedChannel
+from tests.reference.replay.engine.address_map import RefLocation
+from tests.reference.replay.engine.histograms import RefQueueWaits
+from tests.reference.replay.engine.ports import RefClock, RefPort
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES, RefNumbers, sector_time
-from tests.reference.replay.ports import RefClock, RefPort
 
 #: What is moved, as lists of the channels' name it, and the counter of all channels.
 KINDS = {

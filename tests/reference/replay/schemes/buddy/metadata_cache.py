@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tests.reference.replay.caches import RefCache, RefCacheLine
-from tests.reference.replay.dram import RefDram
-from tests.reference.replay.hashes import RefAddressMap, hash_index
-from tests.reference.replay.histograms import RefQueueWaits
+from tests.reference.replay.dram.dram import RefDram
+from tests.reference.replay.engine.address_map import RefAddressMap, hash_index
+from tests.reference.replay.engine.caches import RefCache, RefCacheLine
+from tests.reference.replay.engine.histograms import RefQueueWaits
+from tests.reference.replay.engine.ports import RefClock, RefPort
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES
-from tests.reference.replay.ports import RefClock, RefPort
 
 
 class RefMetadataLookup(NamedTuple):

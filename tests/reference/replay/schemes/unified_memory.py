@@ -7,12 +7,12 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tests.reference.replay.link import RefLink
+from tests.reference.replay.link.link import RefLink
 from tests.reference.replay.numbers import LINE_BYTES, RefNumbers
 from tests.reference.replay.space import RefAllocationRange
 
 if TYPE_CHECKING:
-    from tests.reference.replay.warps import RefWarp
+    from tests.reference.replay.sm.warps import RefWarp
 
 MAX_AWAITED = 64
 FAULT_ENTRIES = 32  # of 4 KiB

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from buddysim.buddy import Target
-from tests.reference.replay.caches import RefCacheLine
-from tests.reference.replay.dram import RefDram
-from tests.reference.replay.hashes import RefAddressMap, RefLocation
-from tests.reference.replay.histograms import RefQueueWaits
-from tests.reference.replay.link import RefLink
-from tests.reference.replay.metadata import RefMetadataCache, RefMetadataLookup
+from tests.reference.replay.dram.dram import RefDram
+from tests.reference.replay.engine.address_map import RefAddressMap, RefLocation
+from tests.reference.replay.engine.caches import RefCacheLine
+from tests.reference.replay.engine.histograms import RefQueueWaits
+from tests.reference.replay.engine.ports import RefClock, RefPort
+from tests.reference.replay.link.link import RefLink
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES, RefNumbers
-from tests.reference.replay.ports import RefClock, RefPort
+from tests.reference.replay.schemes.buddy.metadata_cache import RefMetadataCache, RefMetadataLookup
+from tests.reference.replay.schemes.unified_memory import RefUmState
 from tests.reference.replay.sizes import RefSizes
+from tests.reference.replay.sm.warps import RefWarp
 from tests.reference.replay.space import RefAllocationRange
-from tests.reference.replay.um import RefUmState
-from tests.reference.replay.warps import RefWarp
 
 SECTORS_NEEDED = (0, 1, 1, 1, 2, 3, 3, 4)
 LARGEST = 7

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from buddysim.machine import Machine
 from buddysim.trace import Kernel
-from tests.reference.replay.icache import RefInstructionCache
 from tests.reference.replay.numbers import RefNumbers
 from tests.reference.replay.operations import RefBlockProgram
-from tests.reference.replay.schedulers import RefScheduler
-from tests.reference.replay.warps import RefWarp
+from tests.reference.replay.sm.instruction_cache import RefInstructionCache
+from tests.reference.replay.sm.schedulers import RefScheduler
+from tests.reference.replay.sm.warps import RefWarp
 
 
 @dataclass(eq=False)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from buddysim.trace import OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
-from tests.reference.replay.icache import RefInstructionCache
 from tests.reference.replay.numbers import RefNumbers
 from tests.reference.replay.operations import RefOperation, RefWarpProgram
+from tests.reference.replay.sm.instruction_cache import RefInstructionCache
 
 if TYPE_CHECKING:
-    from tests.reference.replay.blocks import RefThreadBlock
+    from tests.reference.replay.sm.thread_blocks import RefThreadBlock
 
 MAX_PENDING = 34
 MAX_UNIT_BUSY_SLOTS = 65535
