@@ -344,6 +344,7 @@ def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> Non
     assert done.stderr.isascii()
 
 
+@pytest.mark.slow
 @needs_sweep
 def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
     """Trace, store, study and figures: simulated points are stored, selected and plotted."""

@@ -156,14 +156,13 @@ def test_the_original_has_the_operators_of_what_is_computed(name: str) -> None:
 
     workload = REGISTRY.find(name)
     problem = workload.PROBLEMS["paper"]["profile"]
-    large = graph_of(workload.NETWORK, problem)
-    assert _shape(large) == _shape(graph_of(workload.NETWORK, problem.contents))
-    pool = sum(storage.bytes for storage in large.storages if storage.alloc_operator is None)
-    assert pool > sum(
-        storage.bytes
-        for storage in graph_of(workload.NETWORK, problem.contents).storages
-        if storage.alloc_operator is None
+    large, computed = graph_of(workload.NETWORK, problem), graph_of(workload.NETWORK, problem.contents)
+    assert _shape(large) == _shape(computed)
+    pool, of_computed = (
+        sum(storage.bytes for storage in graph.storages if storage.alloc_operator is None)
+        for graph in (large, computed)
     )
+    assert pool > of_computed
 
 
 @needs_images
