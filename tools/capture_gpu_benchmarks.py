@@ -110,9 +110,11 @@ def copy_out(checkout: Path, folder: str, root: Path) -> None:
     archive = subprocess.run(command, check=True, capture_output=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         for member in files.getmembers():
-            member.name = member.name.removeprefix(f"{COLLECTION}/")
-            if not member.name.startswith(("/", "datasets")):
-                files.extract(member, root, filter="data")
+            name = member.name.removeprefix(f"{COLLECTION}/")
+            content = files.extractfile(member)
+            if content is not None and not name.startswith(("/", "datasets")):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes(content.read())
 
 
 def run(command: list[str], folder: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from buddysim.cli import main
 from buddysim.web.server import open_server
+from tools.archive import folder_with
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make test-all")
 ROOT = Path(__file__).parents[2]
@@ -283,8 +284,8 @@ def test_axe_finds_nothing_serious(page: Any, tmp_path: Path) -> None:
     done = subprocess.run([npm, "pack", "--silent", "axe-core@4.14.1"], cwd=tmp_path, capture_output=True, check=False)
     if done.returncode:
         pytest.skip("npm brings no axe-core")
-    shutil.unpack_archive(next(tmp_path.glob("*.tgz")), tmp_path, filter="data")
-    page.evaluate((tmp_path / "package" / "axe.min.js").read_text(encoding="utf-8"))
+    with folder_with(next(tmp_path.glob("*.tgz")), "axe.min.js") as package:
+        page.evaluate((package / "axe.min.js").read_text(encoding="utf-8"))
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_timeout(300)
