@@ -32,7 +32,7 @@ VARIABLE = "BUDDYSIM_PLUGINS"
 _busy: list[str] = []  # files whose import has begun
 
 
-def modules() -> list[ModuleType]:
+def modules() -> tuple[ModuleType, ...]:
     """Every plug-in: of installed packages, of the environment, of `load_plugin`; imported at first use.
 
     While a plug-in is being imported it is not among them.
@@ -42,13 +42,13 @@ def modules() -> list[ModuleType]:
         for name in os.environ.get(VARIABLE, "").split(os.pathsep):
             if name:
                 load_plugin(name)
-    return [*installed.values(), *loaded.values(), *added.values()]
+    return (*installed.values(), *loaded.values(), *added.values())
 
 
 def cached_by_plugins(function: Callable[[], T]) -> Callable[[], T]:
     """A function that is called once for each set of plug-ins; its result must not be changed."""
     results = cache(lambda plugin_modules: function())
-    return wraps(function)(lambda: results(tuple(modules())))
+    return wraps(function)(lambda: results(modules()))
 
 
 def add(module: ModuleType, text: str) -> None:

@@ -41,7 +41,7 @@ class Registry(Generic[T]):
         self.kind, self.package, self.contract, self.adopt = kind, package, contract, adopt
         self._own: dict[str, tuple[int, T]] | None = None
         self._by_name: dict[str, T] = {}
-        self._plugins_seen: list[ModuleType] | None = None
+        self._plugins_seen: tuple[ModuleType, ...] | None = None
 
     def names(self) -> tuple[str, ...]:
         """Every name, in the order of the modules' ``ORDER``, then by name."""

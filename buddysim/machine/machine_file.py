@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from types import ModuleType
 from typing import Annotated, Any, Self
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -129,7 +130,7 @@ class MachineFile(Section):
         if key not in self._canonical_figures:
             raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
         try:
-            parsed = _reader(type(self), key, len(plugins.modules())).validate_python(value)
+            parsed = _reader(type(self), key, plugins.modules()).validate_python(value)
         except ValidationError as error:
             (problem, *_) = error.errors(include_url=False)
             text = str(problem.get("ctx", {}).get("error", problem["msg"]))
@@ -195,7 +196,7 @@ def _plain(part: object) -> Any:
 
 
 @lru_cache(1024)
-def _reader(machine: type[MachineFile], key: str, plugin_count: int) -> TypeAdapter[Any]:
+def _reader(machine: type[MachineFile], key: str, plugin_modules: tuple[ModuleType, ...]) -> TypeAdapter[Any]:
     """Return the reader of a dotted key's value. Plug-ins add keys."""
     field = machine._field(key)
     kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation

@@ -381,7 +381,7 @@ def test_a_plugin_of_each_kind_of_the_replayed_machine_counts(kind: str, monkeyp
     setattr(module, *home.contract, type("Mine", member.__bases__, {}))
     assert home.adopt(module)
     keys = {replayed().key}
-    monkeypatch.setattr(plugins, "modules", lambda: [module])
+    monkeypatch.setattr(plugins, "modules", lambda: (module,))
     for text in ("the first text", "another text"):
         monkeypatch.setattr(module, "PLUGIN_TEXT", text, raising=False)
         keys.add(replayed().key)

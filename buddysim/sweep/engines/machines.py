@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from buddysim.base import plugins
@@ -34,28 +35,28 @@ def overrides_of(settings: Mapping[str, Value]) -> Overrides:
 
 def base_machine(kind: type[M], name: str) -> M:
     """The machine of a name or of a file, loaded again when the file has changed."""
-    machine: M = _base(kind, name, stamp_of(name) if name.startswith(os.sep) else None, _plugins())
+    machine: M = _base(kind, name, stamp_of(name) if name.startswith(os.sep) else None, plugins.modules())
     return machine
 
 
 def changed_machine(kind: type[M], name: str, overrides: Overrides) -> M:
     """The machine with some keys changed."""
     base = base_machine(kind, name)
-    machine: Any = _changed(_cache_key(base), _CachedMachine(base), overrides, _plugins())
+    machine: Any = _changed(_cache_key(base), _CachedMachine(base), overrides, plugins.modules())
     return cast(M, machine)
 
 
 def checksum(kind: type[M], name: str, overrides: Overrides) -> str:
     """The checksum of `changed_machine`, which isn't made."""
     base = base_machine(kind, name)
-    return _checksum(_cache_key(base), _CachedMachine(base), overrides, _plugins())
+    return _checksum(_cache_key(base), _CachedMachine(base), overrides, plugins.modules())
 
 
 def canonical_value(kind: type[M], name: str, key: str, value: object) -> Any:
     """Return a text for the value of a machine key, equal for equal values."""
     base = base_machine(kind, name)
     try:
-        return _canonical(_cache_key(base), _CachedMachine(base), key, value, _plugins())
+        return _canonical(_cache_key(base), _CachedMachine(base), key, value, plugins.modules())
     except TypeError:  # a list can't be remembered, and is wrong anyway
         return base.canonical(key, value)
 
@@ -91,26 +92,25 @@ def _cache_key(machine: MachineFile) -> str:
     return f"{machine.checksum} {machine.name}"
 
 
-def _plugins() -> int:
-    """Plug-ins may add sections to machines."""
-    return len(plugins.modules())
+#: Part of the keys below, as plug-ins may add sections to machines.
+PluginModules = tuple[ModuleType, ...]
 
 
 @lru_cache(256)
-def _base(kind: type[M], name: str, stamp: object, plugins: int) -> M:
+def _base(kind: type[M], name: str, stamp: object, plugin_modules: PluginModules) -> M:
     return kind.load(name)  # type: ignore[attr-defined, no-any-return]
 
 
 @lru_cache(1024)
-def _changed(of: str, cached: _CachedMachine, overrides: Overrides, plugins: int) -> MachineFile:
+def _changed(of: str, cached: _CachedMachine, overrides: Overrides, plugin_modules: PluginModules) -> MachineFile:
     return cached.machine.with_overrides(dict(overrides)) if overrides else cached.machine
 
 
 @lru_cache(65536)
-def _checksum(of: str, cached: _CachedMachine, overrides: Overrides, plugins: int) -> str:
+def _checksum(of: str, cached: _CachedMachine, overrides: Overrides, plugin_modules: PluginModules) -> str:
     return cached.machine.checksum_with(dict(overrides))
 
 
 @lru_cache(65536)
-def _canonical(of: str, cached: _CachedMachine, key: str, value: Any, plugins: int) -> Any:
+def _canonical(of: str, cached: _CachedMachine, key: str, value: Any, plugin_modules: PluginModules) -> Any:
     return cached.machine.canonical(key, value)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from buddysim.base import plugins
@@ -131,7 +132,7 @@ def identity(settings: Settings) -> dict[str, str]:
         if name not in ("machine", "network")
     }
     texts["machine_name"] = canonical(_base_machine(full).name)  # the calibration is that of the name
-    texts["network"] = _network_identity(str(full["network"]), _stamp(str(full["network"])), len(plugins.modules()))
+    texts["network"] = _network_identity(str(full["network"]), _stamp(str(full["network"])), plugins.modules())
     missing = missing_codecs_text({"codec": full["codec"]}) if "codec" in full else ""
     if missing:  # another result where the library is installed
         texts["codec"] = canonical(f"{full['codec']} {missing}")
@@ -144,13 +145,9 @@ def machine_identity(settings: Settings) -> str:
     return machines.checksum(TrainingMachine, _machine_name(settings), machines.overrides_of(settings))
 
 
+@plugins.cached_by_plugins
 def axes_of_names() -> dict[str, Axis]:
     """`axes`, made once for each set of plug-ins."""
-    return _axes_with(len(plugins.modules()))
-
-
-@lru_cache(8)
-def _axes_with(plugin_count: int) -> dict[str, Axis]:
     return axes()
 
 
@@ -193,7 +190,7 @@ def memory_bytes(settings: Settings) -> int:
 
 def network(name: str) -> Network:
     """The network of a name or of a file, loaded again when the file has changed."""
-    return _network(name, _stamp(name), len(plugins.modules()))
+    return _network(name, _stamp(name), plugins.modules())
 
 
 def _stamp(path: str) -> object:
@@ -201,13 +198,13 @@ def _stamp(path: str) -> object:
 
 
 @lru_cache(64)
-def _network(name: str, stamp: object, plugin_count: int) -> Network:
+def _network(name: str, stamp: object, plugin_modules: tuple[ModuleType, ...]) -> Network:
     return load_network(name)
 
 
 @lru_cache(1024)
-def _network_identity(name: str, stamp: object, plugin_count: int) -> str:
-    loaded = _network(name, stamp, plugin_count)
+def _network_identity(name: str, stamp: object, plugin_modules: tuple[ModuleType, ...]) -> str:
+    loaded = _network(name, stamp, plugin_modules)
     if isinstance(loaded, ConfigNetwork):
         return hashlib.sha256(loaded.identity.encode()).hexdigest()
     names = "\n".join([loaded.name, *(layer.name for layer in loaded.layers)])
