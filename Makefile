@@ -90,6 +90,7 @@ docs: develop
 lint: develop
 	$(python) -m ruff check .
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint buddysim
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint docs/examples --ignore E302 E305
 	$(python) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(python) -m check_jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(python) -m check_jsonschema --builtin-schema vendor.github-issue-forms \

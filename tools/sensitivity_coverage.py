@@ -13,19 +13,20 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from buddysim.base.output import write_text
 from buddysim.machine import Machine
 from buddysim.replay.request import ReplayRequest
 from buddysim.replay.scheme_results import slowdown_range
 from buddysim.replay.schemes import BASELINE
-from buddysim.replay.sensitivity import ALL, AUTO, UNCHANGED, Perturbation
+from buddysim.replay.sensitivity import ALL, AUTO, UNCHANGED, Perturbation, run_all
 from buddysim.replay.simulation import OpenTraces, Simulation
+from buddysim.report.progress import progress_line
 
 ROOT = Path(__file__).parents[1]
 SCHEMES = ("bandwidth-compression", "buddy")
@@ -37,6 +38,8 @@ RESOLUTION = 1e-4
 #: by the times of the first three; the check is of none.
 CHECK = "check"
 SETS = {"first": ("fresh", 2000), "second": ("check", 1000), "third": ("check 2", 3000), CHECK: ("check 3", 4000)}
+
+Show = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -84,18 +87,27 @@ def random_changes(draws: int, name: str = CHECK, *, synthetic_sizes: bool) -> l
     return changes
 
 
-def times(simulation: Simulation, machine: Machine, scheme: str, changes: Sequence[Perturbation]) -> list[int]:
+def times(
+    simulation: Simulation, machine: Machine, scheme: str, changes: Sequence[Perturbation], show: Show
+) -> list[int]:
     """Simulated time under each change (ps)."""
-
-    def one(change: Perturbation) -> int:
-        return int(simulation._run(change.of(machine), scheme, change, None, None).counters["time_ps"])
-
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(one, changes))
+    total = len(changes) * simulation.memory_instructions
+    results = run_all(
+        changes,
+        lambda change, report: simulation._run(change.of(machine), scheme, change, report, None),
+        lambda done: show(f"{len(changes)} runs of {scheme}: {100 * done / total:.0f} %"),
+    )
+    return [int(result.counters["time_ps"]) for result in results]
 
 
 def measure(
-    path: Path, machine: Machine, draws: int, names: Sequence[str], schemes: Sequence[str], kinds: str = ALL
+    path: Path,
+    machine: Machine,
+    draws: int,
+    names: Sequence[str],
+    schemes: Sequence[str],
+    kinds: str = ALL,
+    show: Show = lambda text: None,
 ) -> dict[str, Any] | None:
     """Times of a trace by scheme: unchanged, with the changes that `run` makes, and with random ones.
 
@@ -104,7 +116,12 @@ def measure(
     draws : number of changes of each set
     names : of sets
     kinds : what `run --sensitivity` takes; None is returned where it makes no range
+    show : called with the progress
     """
+
+    def named(text: str) -> None:
+        show(f"{path.stem}: {text}")
+
     with OpenTraces() as files:
         simulation = Simulation(files, ReplayRequest(path, machine))
         plan = simulation.plan(kinds)
@@ -115,7 +132,7 @@ def measure(
         for name in names:
             changes += random_changes(draws, name, synthetic_sizes=synthetic)
         own = 1 + len(plan.small)
-        by_scheme = {scheme: times(simulation, machine, scheme, changes) for scheme in (BASELINE, *schemes)}
+        by_scheme = {scheme: times(simulation, machine, scheme, changes, named) for scheme in (BASELINE, *schemes)}
     return {"own": own, "times": by_scheme}
 
 
@@ -167,13 +184,14 @@ def main() -> int:
     for path in args.traces or sorted((ROOT / "traces").glob("*.bin")):
         if path.stem not in stored:
             names, schemes, kinds = args.changes.split(","), args.scheme.split(","), ALL if args.traces else AUTO
-            measured = measure(path, Machine.load(args.machine), args.draws, names, schemes, kinds)
+            with progress_line() as show:
+                measured = measure(path, Machine.load(args.machine), args.draws, names, schemes, kinds, show)
             if measured is None:
                 print(f"{path.stem:20} no range by default", flush=True)
                 continue
             stored[path.stem] = measured
             if args.times:
-                args.times.write_text(json.dumps(stored))
+                write_text(args.times, json.dumps(stored))
         for scheme, row in compare(stored[path.stem]).items():
             failed |= row.fails
             print(

@@ -46,6 +46,12 @@ def _counters(sections: Mapping[str, Mapping[str, tuple[str, str]]], laws: tuple
             yield Counter(name, unit, text, section, tuple(law for law in laws if f"`{name}`" in law))
 
 
+def unit_and_text(definition: str) -> tuple[str, str]:
+    """Return the parts of a definition "unit: text", as modules and schemes of the replay declare them."""
+    unit, _, text = definition.partition(": ")
+    return unit, text
+
+
 def law_holds(law: str, values: Mapping[str, float]) -> bool:
     """Whether a law is true of these counters.
 

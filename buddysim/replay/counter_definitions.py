@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from buddysim.base.counter import define
+from buddysim.base.counter import define, unit_and_text
 from buddysim.replay.component.counted import Counted
 from buddysim.replay.compressed import counters as compressed
 from buddysim.replay.crossbar import counters as crossbar
@@ -177,10 +177,7 @@ def _section(heading: str) -> dict[str, tuple[str, str]]:
     """Unit and definition of each counter under a heading."""
     definitions = {name: one.definition for part in PARTS for name, one in part.COUNTERS.get(heading, {}).items()}
     definitions |= _OF_RUNS.get(heading, {})
-    return {
-        name: (unit, text)
-        for name, (unit, _, text) in ((name, one.partition(": ")) for name, one in definitions.items())
-    }
+    return {name: unit_and_text(definition) for name, definition in definitions.items()}
 
 
 #: The counters of every replay, by name; the counters of schemes stand in their files.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from buddysim.base.plugins import cached_by_plugins
 from buddysim.replay.schemes import shown_rows
 from buddysim.report.quantities import format_whole_percent
 
@@ -29,6 +30,7 @@ _PREFIX = "utilization."
 Flat = Mapping[str, Any]
 
 
+@cached_by_plugins
 def resources() -> dict[str, str]:
     """Return the name of each resource, short enough for a cell."""
     of_schemes = {row.counters[0].removeprefix(_PREFIX): row.label for row in shown_rows() if row.kind == "resource"}

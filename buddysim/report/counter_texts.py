@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from buddysim.base.counter import Counter
+from buddysim.base.counter import Counter, unit_and_text
 from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
 from buddysim.replay.counter_definitions import SOURCES
 from buddysim.replay.schemes import REGISTRY
@@ -58,6 +58,6 @@ def _of_schemes() -> Iterator[CounterText]:
             if name in seen:
                 continue
             seen.add(name)
-            unit, _, text = definition.partition(": ")
+            unit, text = unit_and_text(definition)
             laws = tuple(law for law in scheme.LAWS if f"`{name}`" in law)
             yield CounterText(name, "replay", unit, text, f"the replay scheme {scheme_name}, {scheme.__module__}", laws)

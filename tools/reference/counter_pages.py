@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from buddysim.base.counter import Counter
+from buddysim.base.counter import Counter, unit_and_text
 from buddysim.base.markdown import wrap_markdown
 from buddysim.replay.counter_definitions import COUNTERS as REPLAY_COUNTERS
 from buddysim.replay.schemes import REGISTRY
@@ -37,7 +37,7 @@ def replay_page() -> str:
         for name in scheme.COUNTERS | scheme.ENGINE_COUNTERS:
             schemes.setdefault(name, []).append(scheme_name)
     rows = [
-        (f"`{name}`", ", ".join(schemes[name]), *map(cell, _unit_and_text(definition)))
+        (f"`{name}`", ", ".join(schemes[name]), *map(cell, unit_and_text(definition)))
         for name, definition in definitions.items()
     ]
     return (
@@ -54,11 +54,6 @@ def replay_page() -> str:
 def training_page() -> str:
     """Return docs/reference/training-counters.md."""
     return head("Training counters") + _TRAINING + _sections(TRAINING_COUNTERS)
-
-
-def _unit_and_text(definition: str) -> tuple[str, str]:
-    unit, _, text = definition.partition(": ")
-    return unit, text
 
 
 def _sections(counters: Mapping[str, Counter]) -> str:
