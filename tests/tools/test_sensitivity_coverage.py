@@ -76,7 +76,7 @@ def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
 
 def test_the_eight_changes_are_among_the_candidates() -> None:
     candidates = [
-        change for name in ("first", "second") for change in tool.random_changes(tool.DRAWS, name, synthetic_sizes=True)
+        change for name in ("first", "second", "third") for change in tool.random_changes(tool.DRAWS, name, synthetic_sizes=True)
     ]
     runs = sensitivity.plan_runs("all", instructions=1, assumed_gaps=False, synthetic_sizes=True)
     assert {*runs.small} <= {*candidates}
@@ -99,14 +99,25 @@ def test_the_choice_prefers_changes_whose_ranges_hold() -> None:
     counts = choice.candidates_of([stored])
     assert counts == [120]
     cases = choice.cases_of([stored], counts)
-    assert [case.runs for case in cases] == [8, 6]
-    value, selected = choice.search(cases, 1)
+    assert [case.runs for case in cases] == [8, 6, 8, 6]
+    value, selected = choice.search(cases, 1, 2)
     assert value > 0
     assert all(case.margins(selected[None]) > 0 for case in cases)
     assert cases[1].margins(np.arange(8)[None]) < 0
     assert len({*selected}) == 8
-    repeated = choice.search(cases, 1)
+    repeated = choice.search(cases, 1, 2)
     assert (repeated[0], *repeated[1]) == (value, *selected), "it is deterministic"
+
+
+def test_new_beginnings_find_a_choice_that_exchanges_alone_miss() -> None:
+    draw = random.Random(3)
+    stored = {
+        trace: {"own": 9, "times": {"ideal": [1.0] * 69, "buddy": [math.exp(draw.gauss(0, 0.01)) for _ in range(69)]}}
+        for trace in ("one", "two", "three")
+    }
+    cases = choice.cases_of([stored], [60])
+    ended, begun_again = (choice.search(cases, 1, kicks)[0] for kicks in (0, 20))
+    assert begun_again > ended
 
 
 def test_ranges_of_choices_are_those_that_are_shown() -> None:
