@@ -8,6 +8,7 @@ import pytest
 
 import buddysim
 from buddysim.machine import Machine
+from buddysim.replay.sensitivity import prediction_range
 from buddysim.trace import format as fmt
 from tests.replay.programs import Program, random_program
 
@@ -84,7 +85,6 @@ def test_other_addresses_leave_requests_and_targets_and_times_within_the_sensiti
         assert low <= other_high
 
 
-def sensitivity_range(result) -> tuple[int, int]:
-    """Return the lowest and highest time of a run and of runs with small changes of latencies."""
-    times = [result.counters["time_ps"], *result.sensitivity["time_ps"]]
-    return min(times), max(times)
+def sensitivity_range(result) -> tuple[float, float]:
+    """Return the range of a run's time, made as `run` makes that of a ratio."""
+    return prediction_range(result.counters["time_ps"], result.sensitivity["time_ps"])
