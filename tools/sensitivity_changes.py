@@ -31,7 +31,7 @@ Choices = npt.NDArray[np.int64]
 _MARGINS = (0.0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.12, 0.15)
 _SOFT = 0.02
 _WORST = 2.0  # beyond it, all failures are alike
-_SETS = ("first", "second", "third")
+SETS = ("first", "second", "third")
 _FIRST_SEARCH = 5000
 _KICKED = 3  # changes that are replaced by chance where no exchange helps
 _MIN_GAIN = 1e-9
@@ -190,13 +190,13 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=2, help="searches, of which the best counts (%(default)s)")
     parser.add_argument("--kicks", type=int, default=300, help="new beginnings of each search (%(default)s)")
     args = parser.parse_args()
-    sets = [json.loads((args.out / f"{name}.json").read_text()) for name in _SETS]
+    sets = [json.loads((args.out / f"{name}.json").read_text()) for name in SETS]
     counts = candidates_of(sets)
     cases = cases_of(sets, counts)
     seeds = range(_FIRST_SEARCH, _FIRST_SEARCH + args.searches)
     value, selected = max((search(cases, seed, args.kicks) for seed in seeds), key=lambda choice: choice[0])
     changes = []
-    for name, count in zip(_SETS, counts, strict=True):
+    for name, count in zip(SETS, counts, strict=True):
         changes += random_changes(DRAWS, name, synthetic_sizes=True)[:count]
     margins = [float(case.margins(selected[None])[0]) for case in cases]
     of_all, of_first = margins[: len(margins) // 2], margins[len(margins) // 2 :]

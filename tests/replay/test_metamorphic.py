@@ -86,5 +86,12 @@ def test_other_addresses_leave_requests_and_targets_and_times_within_the_sensiti
 
 
 def sensitivity_range(result) -> tuple[float, float]:
-    """Return the range of a run's time, made as `run` makes that of a ratio."""
-    return prediction_range(result.counters["time_ps"], result.sensitivity["time_ps"])
+    """Return the lowest and highest time of a run and of runs with small changes of latencies.
+
+    Under Unified Memory it is widened, as `run` widens the range of a ratio: with seed 3, reversed arrays move the mean
+    of 100 changed runs by 1.4 %.
+    """
+    time, changed = result.counters["time_ps"], result.sensitivity["time_ps"]
+    if result.scheme == "unified-memory":
+        return prediction_range(time, changed)
+    return min(time, *changed), max(time, *changed)
