@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from buddysim.base.jsonfile import write_json
-from buddysim.report.screen import Part, print_screen
-
 if TYPE_CHECKING:
+    from buddysim.report.screen import Part
     from buddysim.training.request import TrainingRequest
 
 
@@ -19,6 +17,8 @@ def print_comparison(request: TrainingRequest, path: str, json_path: str | None)
     path : a profiler trace, or a memory snapshot
     json_path : file for the whole comparison; ``"-"``: standard output, and no screen
     """
+    from buddysim.base.jsonfile import write_json
+    from buddysim.report.screen import print_screen
     from buddysim.training.against.kinds_of_files import kind_of_measurement
 
     network, machine = request.load_network(), request.load_machine()

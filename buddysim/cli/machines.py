@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.jsonfile import print_utf8
-from buddysim.base.output import check_outputs
-from buddysim.base.settings import parse_settings
-from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
-from buddysim.machine import Bandwidth, Machine, Time
-from buddysim.machine.presets import file_content, is_path, training_presets
-from buddysim.machine.training import TrainingMachine
-from buddysim.machine.units import format_flops, format_size
-from buddysim.report.screen import Column, ScreenTable, description_table, print_screen
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
+    from buddysim.machine.training import TrainingMachine
 
 NAME = "machines"
 HELP = """list machines, show one with sources, or measure the GPU here
@@ -28,11 +23,10 @@ three were tested on CPUs (OpenCL on PoCL); they have not been run on a GPU yet.
 
 _MEASURE = "measure"
 
-_DESCRIPTION = Column("description", left=True, text=True)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
+    from buddysim.cli.json_output import add_json_argument
 
     completes(
         parser.add_argument(
@@ -57,6 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from buddysim.base.jsonfile import print_utf8
+    from buddysim.base.output import check_outputs
+    from buddysim.base.settings import parse_settings
+    from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
+    from buddysim.machine import Machine
+    from buddysim.machine.training import TrainingMachine
+    from buddysim.report.machine_screen import machine_parts, replay_machines, training_machines
+    from buddysim.report.screen import print_screen
+
     if args.machine == _MEASURE:
         return _measure(args)
     if args.like is not None or args.output is not None or args.model is not None or args.opencl:
@@ -73,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
                 everything.setdefault(other.name, other.to_dict())
             write_plain_json(args, everything)
         if not is_on_stdout(args):
-            print_screen(["for run:", _overview(machines), "", "for training:", _training_overview(trained)])
+            print_screen(["for run:", replay_machines(machines), "", "for training:", training_machines(trained)])
         return 0
     machine = _load(args.machine)
     if args.set:
@@ -84,10 +87,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.toml:
         print_utf8(machine.to_toml())
-    elif isinstance(machine, Machine):
-        _show(machine)
     else:
-        _show_training(machine)
+        print_screen(machine_parts(machine))
     return 0
 
 
@@ -140,6 +141,10 @@ def _measure_operators(args: argparse.Namespace) -> int:
 
 def _load(name: str) -> Machine | TrainingMachine:
     """A machine for replays; one for training where the preset or file describes nothing else."""
+    from buddysim.machine import Machine
+    from buddysim.machine.presets import file_content, is_path, training_presets
+    from buddysim.machine.training import TrainingMachine
+
     if name in training_presets():
         return TrainingMachine.load(name)
     if is_path(name):
@@ -147,79 +152,3 @@ def _load(name: str) -> Machine | TrainingMachine:
         if "training" in content and "sm" not in content:
             return TrainingMachine.load(name)
     return Machine.load(name)
-
-
-def _overview(machines: list[Machine]) -> ScreenTable:
-    headings = (
-        "SMs", "core\nclock", "L1 per\nSM", "L2", "device\nmemory", "device\nmemory, GB/s", "link,\neach way",
-    )  # fmt: skip
-    rows = [
-        (
-            machine.name,
-            str(machine.sm.count),
-            str(machine.clock.core),
-            format_size(machine.l1.size),
-            format_size(machine.l2.size),
-            format_size(machine.dram.capacity),
-            f"{machine.dram_bytes_per_s / 1e9:.0f}",
-            str(machine.link.bandwidth),
-            machine.description,
-        )
-        for machine in machines
-    ]
-    return ScreenTable([Column("machine", left=True), *map(Column, headings), _DESCRIPTION], rows)
-
-
-def _training_overview(machines: list[TrainingMachine]) -> ScreenTable:
-    headings = ("SMs", "single\nprecision", "device\nmemory", "device\nmemory, GB/s")
-    rows = [
-        (
-            machine.name,
-            str(machine.training.sms),
-            format_flops(machine.training.fp32),
-            format_size(machine.training.device_memory),
-            f"{machine.dram_bytes_per_s / 1e9:.0f}",
-            machine.link,
-            _times_from(machine),
-            machine.description,
-        )
-        for machine in machines
-    ]
-    named = (Column("link", left=True), Column("times from", left=True), _DESCRIPTION)
-    return ScreenTable([Column("machine", left=True), *map(Column, headings), *named], rows)
-
-
-def _times_from(machine: TrainingMachine) -> str:
-    """Where a machine's times come from: layers timed with a library, its operators' timings, or another GPU's."""
-    from buddysim.training.cost.operators.model import OPERATORS, PREDICTED, OperatorModel
-
-    if machine.library != "generic":
-        return machine.library
-    source = OperatorModel(machine).source("bf16")
-    return "operators" if source.startswith(OPERATORS) else source.removeprefix(f"{PREDICTED} ")
-
-
-def _show_training(machine: TrainingMachine) -> None:
-    rows = [(key, machine.text(key), machine.source(key)) for key in machine.dotted_keys()]
-    table = description_table(("key", "value", "source"), rows)
-    print_screen([f"{machine.name}: {machine.description}", f"checksum {machine.checksum[:16]}", "", table])
-
-
-def _show(machine: Machine) -> None:
-    peak = f"peak device memory {machine.dram_bytes_per_s / 1e9:.1f} GB/s, checksum {machine.checksum[:16]}"
-    rows = [
-        (key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
-        for key in machine.dotted_keys()
-        if key not in ("name", "description")
-    ]
-    table = description_table(("key", "value", "converted", "source"), rows)
-    print_screen([f"{machine.name}: {machine.description}", peak, "", table])
-
-
-def _resolved(machine: Machine, value: Any) -> str:
-    """A time in cycles in nanoseconds, a rate per cycle in GB/s; empty for other values."""
-    if isinstance(value, Time) and value.clock is not None and value.amount:
-        return f"{machine.ps(value) / 1000:.2f} ns"
-    if isinstance(value, Bandwidth) and value.clock is not None:
-        return f"{machine.bytes_per_s(value) / 1e9:.1f} GB/s"
-    return ""

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from buddysim.base.option import field_options
-from buddysim.base.output import check_outputs
-from buddysim.buddy import ProfileOptions, profile_with
-from buddysim.cli.json_output import add_json_argument, is_on_stdout, json_file, write_plain_json
-from buddysim.report.profile_screen import describe_options, profile_parts
-from buddysim.report.screen import print_screen
-from buddysim.trace import open_trace
-from buddysim.trace.partial import partial_contents, require_complete
-
 NAME = "profile"
 HELP = """choose a target ratio for each allocation and write a targets file
 
@@ -21,7 +12,10 @@ fraction of entries that overflow stays within the Buddy Threshold."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from buddysim.base.option import field_options
+    from buddysim.buddy import ProfileOptions
     from buddysim.cli.completion import completes
+    from buddysim.cli.json_output import add_json_argument
     from buddysim.cli.option_arguments import add_options
 
     completes(parser.add_argument("file", metavar="FILE", help="the trace file"), "file")
@@ -34,6 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from buddysim.base.option import field_options
+    from buddysim.base.output import check_outputs
+    from buddysim.buddy import ProfileOptions, profile_with
+    from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
+    from buddysim.report.profile_screen import describe_options, profile_parts
+    from buddysim.report.screen import print_screen
+    from buddysim.trace import open_trace
+    from buddysim.trace.partial import partial_contents, require_complete
+
     check_outputs([args.output, json_file(args)], [args.file])
     with open_trace(args.file) as trace:
         require_complete(trace, args.partial)

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-from buddysim.report.quantities import format_bytes
-from buddysim.report.screen import print_screen
-from buddysim.trace import open_trace, verify_trace
-
 NAME = "verify"
 HELP = "check every checksum of a trace file and print the outcome"
 
@@ -22,6 +15,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from buddysim.report.quantities import format_bytes
+    from buddysim.report.screen import print_screen
+    from buddysim.trace import open_trace, verify_trace
+
     console = Console(stderr=True)
     columns = (TextColumn("verifying"), BarColumn(), TextColumn("section {task.completed}"), TimeRemainingColumn())
     with open_trace(args.file) as trace:

@@ -1,0 +1,35 @@
+"""What a help screen imports, counted in modules: the time of a start is that of its imports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+_PROGRAM = """
+import contextlib, io, json, sys
+from buddysim.__main__ import run
+sys.argv = ["buddysim", *{arguments!r}]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    run()
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """Return the modules that a command has imported when it ends."""
+    shown = subprocess.run(
+        [sys.executable, "-c", _PROGRAM.format(arguments=arguments)], check=True, capture_output=True, text=True
+    ).stdout
+    return set(json.loads(shown))
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_programs_help_imports_no_library_and_nothing_that_commands_do(option: str) -> None:
+    modules = modules_after(option)
+    assert not modules & {"numpy", "pydantic", "rich", "matplotlib"}
+    own = {name for name in modules if name.startswith("buddysim.")}
+    assert {name.split(".")[1] for name in own} <= {"__main__", "base", "capture", "cli"}
+    assert len(modules) < 220
