@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from buddysim.contracts.contract import Contract, Subject
+from buddysim.contracts.contract import Contract
+from buddysim.contracts.replayed import ReplayedSubject
 from buddysim.contracts.trials import DramTrial
 
 _REQUESTS = 3000
@@ -27,7 +28,7 @@ class Answered(NamedTuple):
     memory: DramTrial
 
 
-def _answered(subject: Subject) -> Iterator[Answered]:
+def _answered(subject: ReplayedSubject) -> Iterator[Answered]:
     """Requests to a few banks and rows, in phases of reads and of writes."""
     memory = DramTrial(subject.numbers, subject.machine.policies())
     draw = np.random.default_rng(1)
@@ -40,7 +41,7 @@ def _answered(subject: Subject) -> Iterator[Answered]:
         yield Answered(number, write, bank, now, answer, memory)
 
 
-def _broken_times(subject: Subject) -> Iterator[str]:
+def _broken_times(subject: ReplayedSubject) -> Iterator[str]:
     for one in _answered(subject):
         first, arrived, earliest = one.answer
         if one.write:
@@ -55,21 +56,21 @@ def _broken_times(subject: Subject) -> Iterator[str]:
             yield f"request {one.number}: a read arrives at {arrived} ps, its dry run at {first} ps"
 
 
-def _overfull(subject: Subject) -> Iterator[str]:
+def _overfull(subject: ReplayedSubject) -> Iterator[str]:
     for one in _answered(subject):
         _, queued, limit = one.answer
         if one.write and queued > limit:
             yield f"request {one.number}: {queued} bursts are queued, the queue holds {limit}"
 
 
-def _early_slots(subject: Subject) -> Iterator[str]:
+def _early_slots(subject: ReplayedSubject) -> Iterator[str]:
     for one in _answered(subject):
         slot = one.memory.read_slot(one.bank, one.number)
         if slot is not None and slot < one.number:
             yield f"request {one.number}: a read gets slot {slot}, before {one.number}"
 
 
-def _late_refreshes(subject: Subject) -> Iterator[str]:
+def _late_refreshes(subject: ReplayedSubject) -> Iterator[str]:
     for one in _answered(subject):
         refresh = one.memory.refresh_began(one.bank, one.now_ps)
         if refresh is not None and not one.now_ps - 2 * refresh[1] < refresh[0] <= one.now_ps:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from buddysim.contracts.contract import Contract, Subject
+from buddysim.contracts.contract import Contract
+from buddysim.contracts.replayed import ReplayedSubject
 from buddysim.contracts.trials import entry_times
 
 _INSTRUCTIONS = 500
@@ -20,7 +21,7 @@ def _instructions() -> list[tuple[int, list[int]]]:
     return [(int(now), draw.integers(1, 16, draw.integers(1, 33)).tolist()) for now in issued]
 
 
-def _early(subject: Subject) -> Iterator[str]:
+def _early(subject: ReplayedSubject) -> Iterator[str]:
     instructions = _instructions()
     times = entry_times(subject.numbers, subject.member(), instructions)
     for number, ((now, sectors), (entered, arrival)) in enumerate(zip(instructions, times, strict=True)):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from buddysim.contracts.contract import SCHEME, Contract, Subject
+from buddysim.contracts.contract import Contract
+from buddysim.contracts.replayed import SCHEME, ReplayedSubject
 
 
-def _not_counted(subject: Subject) -> Iterator[str]:
+def _not_counted(subject: ReplayedSubject) -> Iterator[str]:
     for counter in subject.member.COUNTERS.keys() - subject.results[0].keys():
         yield f"{counter}: declared, not counted"
 

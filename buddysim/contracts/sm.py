@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from buddysim.contracts.contract import Contract, Subject
+from buddysim.contracts.contract import Contract
+from buddysim.contracts.replayed import ReplayedSubject
 from buddysim.contracts.trials import picks
 
 _CASES = 2000
@@ -27,7 +28,7 @@ def _cases() -> list[Case]:
     return cases
 
 
-def _impossible(subject: Subject) -> Iterator[str]:
+def _impossible(subject: ReplayedSubject) -> Iterator[str]:
     cases = _cases()
     for (ready, _, now), warp in zip(cases, picks(subject.member(), cases), strict=True):
         if warp is None:

@@ -1,0 +1,58 @@
+"""Holds members of every kind to the contracts of their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from buddysim.base import kinds
+from buddysim.contracts.contract import Contract, Subject
+
+_REPLAY = "buddysim.replay."
+
+#: The module of this folder that has a kind's contracts; imported as they are asked for.
+HOMES = {
+    "compressor": "compressor",
+    "replay scheme": "schemes",
+    "warp scheduler": "sm",
+    "L1 banking": "l1",
+    "slice hash": "l2",
+    "DRAM model": "dram",
+    "DRAM refresh": "dram",
+    "link protocol": "link",
+    "write drain": "dram",
+    "metadata prefetcher": "schemes",
+}
+
+
+def contracts_of(kind: str) -> tuple[Contract, ...]:
+    """Return the contracts of a kind: its own, then those of all that takes part in a replay."""
+    own: tuple[Contract, ...] = import_module(f"buddysim.contracts.{HOMES[kind]}").CONTRACTS[kind]
+    if not _is_replayed(kind):
+        return own
+    from buddysim.contracts.replayed import COMMON
+
+    return (*own, *COMMON)
+
+
+def subject_of(kind: str, name: str, folder: Path) -> Subject:
+    """Return a member of a kind, to be tried in a folder."""
+    if not _is_replayed(kind):
+        return Subject(kind, name, folder)
+    from buddysim.contracts.replayed import replayed_subject
+
+    return replayed_subject(kind, name, folder)
+
+
+def breaches_of(subject: Subject) -> Iterator[tuple[Contract, list[str]]]:
+    """Return each contract with its breaches; after a breach of a `safe` one, no further one is tried."""
+    for contract in contracts_of(subject.kind):
+        breaches = contract.tried(subject)
+        yield contract, breaches
+        if breaches and contract.safe:
+            return
+
+
+def _is_replayed(kind: str) -> bool:
+    return kinds.HOMES[kind].startswith(_REPLAY)

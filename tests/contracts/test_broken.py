@@ -1,0 +1,118 @@
+"""A plug-in that breaks a promise of its kind is refused by `check-plugin` in one line: two of each kind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from buddysim.cli import main
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "plugins"
+
+
+class Broken(NamedTuple):
+    """An example, what of it is replaced by what, words of the promise that is then broken and of the breach."""
+
+    example: str
+    old: str
+    new: str
+    promise: str
+    breach: str
+
+
+BROKEN = {
+    "compressor loses data": Broken(
+        "base_delta.py",
+        "    return data\n\n",
+        "    return bytes(nbytes)\n\n",
+        "gives back what compress got",
+        "byte .* is 0x.*, decompressed 0x00",
+    ),
+    "compressor of wrong sizes": Broken(
+        "base_delta.py",
+        "return (8 * (1 + 4 + OTHERS * _widths(_words(data)))).astype(np.uint32)",
+        "return np.full(len(data) // ENTRY, 5000, np.uint32)",
+        "as many bits as the sizes say",
+        "sizes of 2575000 bits in all, a payload of",
+    ),
+}
+
+#: Likewise, of files that are compiled.
+COMPILED = {
+    "slice beyond": Broken(
+        "xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = 1 << bits, units[i]", "below", "slice"
+    ),
+    "slice by neighbours": Broken(
+        "xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = n == 1, units[i]", "one slice", "alone"
+    ),
+    "busy warp": Broken(
+        "oldest.pyx",
+        "    while not warp_can_issue(scheduler, warp, now):\n        warp += 1\n",
+        "",
+        "can issue",
+        "can issue at",
+    ),
+    "early line": Broken(
+        "half_lines.pyx", "return l1_enter(l1, m, sm_l1, now)", "return now - 5", "before its instruction", "enters at"
+    ),
+}
+
+
+def changed(broken: Broken, folder: Path) -> Path:
+    text = (EXAMPLES / broken.example).read_text(encoding="utf-8")
+    assert broken.old in text
+    file = folder / broken.example
+    file.write_text(text.replace(broken.old, broken.new))
+    return file
+
+
+def check(broken: Broken, code: int, out: str, err: str, file: Path) -> None:
+    assert code == 2, out + err
+    ((line, texts),) = [
+        (line, texts)
+        for line, texts in re.findall(r"^  broken  (.*)\n((?: {10}.*\n)*)", out, re.M)
+        if broken.promise in " ".join(f"{line} {texts}".split())
+    ]
+    assert re.search(broken.breach, " ".join(f"{line} {texts}".split()))
+    assert err.splitlines()[-1].startswith(f"buddysim: error: {file}: broken contracts: ")
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.usefixtures("own_plugins")
+def test_a_broken_plugin_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = changed(BROKEN[name], tmp_path)
+    code = main(["check-plugin", str(file)])
+    check(BROKEN[name], code, *capsys.readouterr(), file)
+
+
+def run(file: Path, folder: Path) -> tuple[int, str, str]:
+    """The exit code of `check-plugin`, and what it prints, in a process of its own."""
+    command = [sys.executable, "-m", "buddysim", "check-plugin", str(file)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_broken_plugin_in_cython_is_refused(name: str, tmp_path: Path) -> None:
+    file = changed(COMPILED[name], tmp_path)
+    check(COMPILED[name], *run(file, tmp_path), file)
+
+
+@pytest.mark.parametrize("example", [EXAMPLES / "base_delta.py"], ids=lambda path: path.stem)
+@pytest.mark.usefixtures("own_plugins")
+def test_an_example_keeps_its_contracts(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check-plugin", str(example)]) == 0, capsys.readouterr()
+    assert re.search(r"^  holds ", capsys.readouterr().out, re.M)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.pyx")), ids=lambda path: path.stem)
+def test_an_example_in_cython_keeps_its_contracts(example: Path, tmp_path: Path) -> None:
+    code, out, err = run(example, tmp_path)
+    assert (code, "  broken  " in out) == (0, False), out + err
