@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import lzma
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 import tarfile
 import tomllib
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -90,17 +94,72 @@ def network_named_as_a_formula(folder: Path) -> None:
     (folder / "x.toml").write_text(text.replace(f'"{name}"', '"$x^{$"', 1))
 
 
-def sparse_archive(folder: Path) -> None:
-    """A file of 3 GiB of holes, in GNU's old format for sparse files."""
-    head = tarfile.TarInfo("meta.jsonl")
-    head.type = tarfile.GNUTYPE_SPARSE
-    block = bytearray(head.tobuf(tarfile.GNU_FORMAT))
-    block[386 : 386 + 24] = b"%011o\0%011o\0" % (0, 0)  # one part: nothing at 0
-    block[483:495] = b"%011o\0" % (3 << 30)
-    block[148:156] = b" " * 8
-    block[148:156] = b"%06o\0 " % sum(block)
-    out = io.BytesIO(bytes(block) + bytes(1024))
-    (folder / "x.tar").write_bytes(out.getvalue())
+def sparse_archive(folder: Path, members: int = 1, size: int = 3 << 30) -> None:
+    """An archive of files of holes, in GNU's old format for sparse files."""
+    out = io.BytesIO()
+    for number in range(members):
+        head = tarfile.TarInfo(f"{number}/meta.jsonl" if number else "meta.jsonl")
+        head.type = tarfile.GNUTYPE_SPARSE
+        block = bytearray(head.tobuf(tarfile.GNU_FORMAT))
+        block[386 : 386 + 24] = b"%011o\0%011o\0" % (0, 0)  # one part: nothing at 0
+        block[483:495] = b"%011o\0" % size
+        block[148:156] = b" " * 8
+        block[148:156] = b"%06o\0 " % sum(block)
+        out.write(block)
+    (folder / "x.tar").write_bytes(out.getvalue() + bytes(110_000))
+
+
+def many_sparse_files(folder: Path) -> None:
+    """Each member is less than 10,000 times the archive, all are more than the budget."""
+    sparse_archive(folder, 24, 150 << 20)
+
+
+def packed_header_of_a_gigabyte(folder: Path) -> None:
+    """Zeros as the extended header of a member, which tarfile reads at once."""
+    head = tarfile.TarInfo("x")
+    head.type, head.size = tarfile.XHDTYPE, 200 << 20
+    packer = lzma.LZMACompressor(preset=0)
+    parts = [packer.compress(head.tobuf(tarfile.GNU_FORMAT)), *(packer.compress(bytes(1 << 20)) for _ in range(200))]
+    (folder / "x.tar").write_bytes(b"".join([*parts, packer.flush()]))
+
+
+def spool_with(folder: Path, snapshot: bytes) -> None:
+    """What an interrupted capture left, with another file of its snapshot."""
+    spool = folder / "x.bin.incomplete"
+    spool.mkdir()
+    for name, content in good_files.spool().items():
+        (spool / name).write_bytes(snapshot if name == "snapshot-0.npz" else content)
+
+
+def npy(shape: str, content: bytes = b"") -> bytes:
+    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}".encode() + b"\n"
+    return b"\x93NUMPY\x01\0" + len(head).to_bytes(2, "little") + head + content
+
+
+def zipped(content: bytes, method: int = zipfile.ZIP_STORED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("head.npy", content)
+    return out.getvalue()
+
+
+def npy_header_that_is_a_bracket(folder: Path) -> None:
+    spool_with(folder, zipped(npy("(")))
+
+
+def npy_header_of_a_petabyte(folder: Path) -> None:
+    spool_with(folder, zipped(npy("(1125899906842624,)}")))
+
+
+def packed_snapshot(folder: Path) -> None:
+    """A hundred megabytes of zeros in a hundred kilobytes."""
+    spool_with(folder, zipped(npy(f"({100 << 20},)}}", bytes(100 << 20)), zipfile.ZIP_DEFLATED))
+
+
+def damaged_lzma_member(folder: Path) -> None:
+    data = bytearray(zipped(npy("(1000,)}", bytes(1000)), zipfile.ZIP_LZMA))
+    data[60:64] = b"\xff" * 4
+    spool_with(folder, bytes(data))
 
 
 def snapshot_that_runs(folder: Path) -> None:
@@ -140,6 +199,10 @@ def test_a_case_keeps_the_promise(case: dict[str, Any], tmp_path: Path, monkeypa
         monkeypatch.setenv(name, text.replace("{}", str(folder)))
     trace = write_small(tmp_path / "t.bin", 4) if "TRACE" in case["command"] else None
     command = [str(trace) if word == "TRACE" else word.replace("{}", str(folder)) for word in case["command"]]
+    if case.get("process"):
+        done = subprocess.run([sys.executable, "-m", "buddysim", *command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        return
     err = io.StringIO()
     code, _ = keeps_its_promise(command, err)
     assert code == (2 if "error" in case else 0)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeVar
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import INCOMPLETE
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
 AnyPath = str | os.PathLike[str]
+T = TypeVar("T")
 
 
 def open_descriptor(path: AnyPath, what: str, *, incomplete: bool = False) -> int:
@@ -48,7 +54,30 @@ def open_descriptor(path: AnyPath, what: str, *, incomplete: bool = False) -> in
 
 def open_input(path: AnyPath, what: str, *, incomplete: bool = False) -> BinaryIO:
     """Return a user's file, open for reading; the parameters and errors are those of `open_descriptor`."""
-    return os.fdopen(open_descriptor(path, what, incomplete=incomplete), "rb")
+    return io.BufferedReader(_Readable(open_descriptor(path, what, incomplete=incomplete), os.fspath(path)))
+
+
+class _Readable(io.FileIO):
+    """A descriptor that reads, or raises: some files of the kernel have nothing to read at once."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        super().__init__(descriptor, "rb")
+        self._path = path
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Fill the buffer; 0 at the end."""
+        count: int | None = super().readinto(buffer)
+        return self._some(count)
+
+    def readall(self) -> bytes:
+        """All bytes up to the end."""
+        content: bytes | None = super().readall()
+        return self._some(content)
+
+    def _some(self, read: T | None) -> T:
+        if read is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), self._path)
+        return read
 
 
 def read_bytes(path: AnyPath, what: str, max_bytes: int, *, incomplete: bool = False) -> bytes:

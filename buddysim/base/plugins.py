@@ -23,6 +23,7 @@ from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.kinds import check_plugin
+from buddysim.base.paths import is_file
 from buddysim.base.plugin_modules import PACKAGE, added, installed, loaded, source_of, text_of
 
 T = TypeVar("T")
@@ -65,6 +66,8 @@ def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
     BuddysimError
         where the file can't be read, compiled or imported, or defines nothing of any known kind
     """
+    if "\0" in os.fspath(path):
+        raise BuddysimError(f"{os.fspath(path)}: not the name of a file")
     file = Path(path).resolve()
     if file not in loaded:
         module = _import_file(file)
@@ -92,7 +95,7 @@ def checksums() -> dict[str, str]:
 def _import_file(file: Path) -> ModuleType:
     if file.suffix not in (".py", ".pyx"):
         raise BuddysimError(f"{file}: not a plug-in: expected a file ending in .py or .pyx")
-    if not file.is_file():
+    if not is_file(file):
         raise BuddysimError(f"{file}: plug-in not found: expected a file")
     if not file.stem.isidentifier():
         raise BuddysimError(f"{file}: {shortened(file.stem)} is not the name of a Python module")

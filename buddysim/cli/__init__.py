@@ -56,6 +56,16 @@ class Parser(argparse.ArgumentParser):
         say(f"error: {prefix}{message} (try: {self.prog} --help)")
         raise Finished(EXIT_USER_ERROR)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Refuse an empty text, which an unset variable of a shell leaves: no option has a meaning for it.
+
+        Words of another program's command line are its own.
+        """
+        words = [] if action.nargs in (argparse.PARSER, argparse.REMAINDER) else arg_strings
+        if "" in words:
+            raise argparse.ArgumentError(action, "an empty text (a variable that isn't set?)")
+        return super()._get_values(action, arg_strings)  # type: ignore[misc]
+
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         if message:
             say(message)
@@ -232,6 +242,8 @@ def _run(argv: Sequence[str] | None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     _load_plugins(arguments)
     args = make_parser(complete=any(text.startswith(COMPLETION) for text in arguments)).parse_args(arguments)
+    if args.command != "capture":  # whose scripts may draw; figures here go to files, and matplotlib fails for others
+        os.environ.pop("MPLBACKEND", None)
     code = int(args.run(args))
     sys.stdout.flush()
     return code

@@ -11,12 +11,12 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 from buddysim.base.dotted import flat, merged
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import nearest, shortened, shortened_name
+from buddysim.base.paths import exists
 from buddysim.base.textfile import parse_toml, read_toml
 
 LARGEST_FILE = 2**20
@@ -56,7 +56,7 @@ def _parsed(name: str) -> dict[str, Any]:
 
 def is_path(name: str) -> bool:
     """Whether what a user gave is meant as a file, not as the name of a machine."""
-    return name.endswith(".toml") or os.sep in name or Path(name).exists()
+    return name.endswith(".toml") or os.sep in name or exists(name)
 
 
 def file_content(path: str) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
 from buddysim.base import plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.kinds import registry
+from buddysim.base.paths import is_file
 from buddysim.base.plugin_modules import PACKAGE, source_of, text_of
 from buddysim.sweep.axis import Axis, Value
 from buddysim.sweep.contents import content_checksum
@@ -107,5 +107,5 @@ def _source_checksum(module: ModuleType) -> str:
 
 def require_file(path: str, what: str) -> None:
     """A BuddysimError where there is no such file."""
-    if not Path(path).is_file():
+    if not is_file(path):
         raise BuddysimError(f"{path}: {what} not found: expected a file")

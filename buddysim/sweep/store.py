@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.paths import exists
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, StoredResult, body_of, read_record
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ class Store:
             self._parts[part] = compaction.names(self.parts / part)
 
     def _check_format(self) -> None:
-        if self.folder.exists() and not self.folder.is_dir():
+        if exists(self.folder) and not self.folder.is_dir():
             raise BuddysimError(f"{self.folder}: not a folder: expected that of a store")
         try:
             text = (self.folder / "STORE").read_text(encoding="ascii", errors="replace")

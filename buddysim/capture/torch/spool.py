@@ -10,9 +10,6 @@ import contextlib
 import json
 import re
 import shutil
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +21,7 @@ from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import INCOMPLETE, write_bytes, write_text, write_with
+from buddysim.base.parsers.npz import read_arrays, write_arrays
 from buddysim.base.schema import Schema, checked
 from buddysim.base.textfile import decoded, parse_json, read_json
 from buddysim.capture.page_sampling import sampled_pages
@@ -31,12 +29,8 @@ from buddysim.compress import DEFAULT, entry_classes
 from buddysim.formats.operator_graph import OperatorGraph, load_operators
 from buddysim.trace.format import PAGE_BYTES
 
+_SNAPSHOT_FILE = "snapshot of a capture"
 _SNAPSHOT = re.compile(r"snapshot-([0-9]{1,18})\.npz", re.ASCII)
-#: Exceptions that numpy and its file formats raise for damaged files.
-_UNREADABLE = (
-    OSError, ValueError, KeyError, TypeError, MemoryError, EOFError, NotImplementedError, RuntimeError,
-    zipfile.BadZipFile, zlib.error, struct.error, SyntaxError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -151,7 +145,7 @@ class Spool:
 
         def write(path: Path) -> None:
             with path.open("wb") as file:
-                np.savez(file, **arrays)  # type: ignore[arg-type]
+                write_arrays(file, arrays)
 
         write_with(self._path(snapshot.iteration), write)
 
@@ -177,11 +171,12 @@ class Spool:
         return sorted(int(name.group(1)) for name in names if name)
 
     def snapshot(self, iteration: int) -> SpooledSnapshot:
+        path = self._path(iteration)
+        arrays = read_arrays(path, _SNAPSHOT_FILE)
         try:
-            with np.load(self._path(iteration)) as arrays:
-                return _snapshot(parse_json(decoded(arrays["head"].tobytes(), "head"), "head"), arrays)
-        except (*_UNREADABLE, BuddysimError) as error:
-            raise BuddysimError(f"{self._path(iteration)}: not a snapshot of a capture: {error}") from None
+            return _snapshot(arrays)
+        except BuddysimError as error:
+            raise BuddysimError(f"{path}: not a {_SNAPSHOT_FILE}: {error}") from None
 
     def graph(self) -> OperatorGraph | None:
         path = self.folder / "graph.json"
@@ -198,9 +193,10 @@ class Spool:
         return self.folder / f"snapshot-{iteration}.npz"
 
 
-def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> SpooledSnapshot:
-    """Return the snapshot from a file's head and arrays; raise a BuddysimError or KeyError for invalid ones."""
-    fields = checked(SpooledHead, head, "head")
+def _snapshot(arrays: Mapping[str, npt.NDArray[Any]]) -> SpooledSnapshot:
+    """Return the snapshot of a file's arrays."""
+    head = _array(arrays, "head", np.uint8).tobytes()
+    fields = checked(SpooledHead, parse_json(decoded(head, "head"), "head"), "head")
     storages = []
     for number, (name, role, size, whole) in enumerate(fields.storages):
         pages = None if whole else _array(arrays, f"pages{number}", np.uint32)
@@ -210,7 +206,9 @@ def _snapshot(head: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> SpooledSnaps
 
 
 def _array(arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    array = arrays[name]
+    array = arrays.get(name)
+    if array is None:
+        raise BuddysimError(f"{name} is missing")
     if array.dtype != dtype or array.ndim != 1:
-        raise ValueError(f"{name} has {array.ndim} axes of {array.dtype}")
+        raise BuddysimError(f"{name} has {array.ndim} axes of {array.dtype}")
     return array

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from buddysim.base.paths import is_file
 from buddysim.training.networks import zoo
 from buddysim.training.networks.graph import Network
 
@@ -18,7 +19,7 @@ def _is_config(path: Path) -> bool:
     """Whether a JSON file is a model's configuration: by its name or a key, or as an object without a graph's keys."""
     if path.name == "config.json":
         return True
-    if not path.is_file():
+    if not is_file(path):
         return False  # a pipe would not end
     try:
         with path.open("rb") as file:

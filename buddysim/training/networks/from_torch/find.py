@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.paths import is_file
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,7 +47,7 @@ def _imported(source: str) -> ModuleType:
             lambda: importlib.import_module(source), lambda error: _refuse(f"{source}: can't be imported", error)
         )
     path = Path(source)
-    if not path.is_file():
+    if not is_file(path):
         raise BuddysimError(f"{source}: no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
