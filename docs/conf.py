@@ -12,6 +12,7 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT))
 
 import buddysim  # noqa: E402
+from tools.write_reference import write_pages  # noqa: E402
 
 project = "buddysim"
 author = copyright = "the buddysim developers"
@@ -71,8 +72,9 @@ def with_menu(section: str) -> str:
     return f"{section}\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n\n"
 
 
-def write_outside_pages(app: object, config: object) -> None:
-    """Write an empty page for each document outside docs/; `carry_over` fills it."""
+def write_made_pages(app: object, config: object) -> None:
+    """Write the pages made from code, and an empty page for each document outside docs/, which `carry_over` fills."""
+    write_pages()
     (DOCS / "site").mkdir(exist_ok=True)
     for page in CARRIED_OVER:
         (DOCS / f"{page}.md").write_text("")
@@ -80,5 +82,5 @@ def write_outside_pages(app: object, config: object) -> None:
 
 def setup(app: object) -> None:
     """Called by Sphinx."""
-    app.connect("config-inited", write_outside_pages)  # type: ignore[attr-defined]
+    app.connect("config-inited", write_made_pages)  # type: ignore[attr-defined]
     app.connect("source-read", carry_over)  # type: ignore[attr-defined]

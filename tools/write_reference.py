@@ -1,4 +1,7 @@
-"""Write the pages of docs/reference/ that are made from code: `python -m tools.write_reference`; `--check` compares."""
+"""Write the pages of docs/ that are made from code and stored results: `python -m tools.write_reference`.
+
+They are not in the repository; the site is built with them.
+"""
 
 from __future__ import annotations
 
@@ -8,36 +11,44 @@ from pathlib import Path
 
 from tools.reference import cli_page, counter_pages, cuda_page, layer_page, machine_page, python_page, scheme_page
 
-FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+DOCS = Path(__file__).parents[1] / "docs"
+#: By the page's path in docs/; .gitignore names each.
 PAGES: Mapping[str, Callable[[], str]] = {
-    "cli.md": cli_page.cli_page,
-    "cpu-and-cuda.md": cuda_page.cuda_page,
-    "layer-kinds.md": layer_page.layer_page,
-    "machine-keys.md": machine_page.machine_page,
-    "replay-counters.md": counter_pages.replay_page,
-    "training-schemes.md": scheme_page.scheme_page,
-    "training-counters.md": counter_pages.training_page,
-    "python.md": python_page.python_page,
+    "reference/cli.md": cli_page.cli_page,
+    "reference/cpu-and-cuda.md": cuda_page.cuda_page,
+    "reference/layer-kinds.md": layer_page.layer_page,
+    "reference/machine-keys.md": machine_page.machine_page,
+    "reference/python.md": python_page.python_page,
+    "reference/replay-counters.md": counter_pages.replay_page,
+    "reference/training-counters.md": counter_pages.training_page,
+    "reference/training-schemes.md": scheme_page.scheme_page,
 }
 
 
+def write_pages(docs: Path = DOCS) -> list[Path]:
+    """Write every page that isn't there as it should be; return these.
+
+    Parameters
+    ----------
+    docs : the folder that gets them
+    """
+    written = []
+    for name, page in PAGES.items():
+        path, text = docs / name, page()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            written.append(path)
+    return written
+
+
 def main(arguments: list[str]) -> int:
-    """Write the pages, or compare them: 1 if one differs."""
-    if arguments not in ([], ["--check"]):
-        print("usage: python -m tools.write_reference [--check]", file=sys.stderr)
+    """Write the pages."""
+    if arguments:
+        print("usage: python -m tools.write_reference", file=sys.stderr)
         return 2
-    pages = {name: make() for name, make in PAGES.items()}
-    differing = [name for name, page in pages.items() if _content(FOLDER / name) != page]
-    for name in differing:
-        if arguments:
-            print(f"docs/reference/{name} differs: run python -m tools.write_reference")
-        else:
-            (FOLDER / name).write_text(pages[name], encoding="utf-8")
-    return 1 if arguments and differing else 0
-
-
-def _content(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    print(*write_pages(), sep="\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def _keys(name: str) -> Iterator[list[Part]]:
                 if name in machine.dotted_keys():
                     source = "the default" if machine.is_default(name) else machine.source(name)
                     parts.append(f"{preset}: {machine.text(name)}; {source}")
-            yield [*parts, "source: docs/reference/machine-keys.md"]
+            yield [*parts, "source: docs/reference/machine-keys.md (python -m tools.write_reference writes it)"]
 
 
 def _machine_keys() -> Iterator[tuple[str, FieldInfo]]:

@@ -12,21 +12,17 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.docs.generated import GENERATED as ON_DEMAND
+from tests.docs.generated import documents_of, text_of
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-#: Pages that a program writes, with the test that compares them with what the program writes.
+#: Pages of the repository that a program writes, with the test that compares them with what the program writes.
 GENERATED = {
     "explanation/buddy-transformers": "tests/figures/test_buddy_transformers.py",
     "explanation/ideas-today": "tests/figures/test_ideas_today.py",
     "validation/scripts": "tests/capture/torch/test_scripts.py",
     "validation/sharded-steps": "tests/training/sharding/test_measured_steps.py",
-    "reference/cli": "tests/docs/test_reference.py",
-    "reference/layer-kinds": "tests/docs/test_reference.py",
-    "reference/machine-keys": "tests/docs/test_reference.py",
-    "reference/python": "tests/docs/test_reference.py",
-    "reference/replay-counters": "tests/docs/test_reference.py",
-    "reference/training-counters": "tests/docs/test_reference.py",
-    "reference/training-schemes": "tests/docs/test_reference.py",
     "validation/accelsim": "tests/tools/test_validate_accelsim.py",
     "validation/collectives": "tests/training/collectives/test_times.py",
     "validation/dram": "tests/validation/test_dram.py",
@@ -129,9 +125,8 @@ def statistics(name: str, text: str) -> PageStatistics:
 
 
 def pages() -> dict[str, Path]:
-    """Every document by its name: `reference/cli` for docs/reference/cli.md, `README.md` for a page outside."""
-    inside = {path.relative_to(DOCS).with_suffix("").as_posix(): path for path in sorted(DOCS.rglob("*.md"))}
-    inside = {name: path for name, path in inside.items() if not name.startswith("site/")}
+    """Every document by its name: `reference/trace-format` for a page of docs/, `README.md` for a page outside."""
+    inside = {path.relative_to(DOCS).with_suffix("").as_posix(): path for path in documents_of(DOCS)}
     return {name: ROOT / name for name in OUTSIDE} | inside
 
 
@@ -141,10 +136,10 @@ def main(arguments: list[str]) -> None:
     total = generated = lab = 0
     print(f"{'words':>7} {'sentences':>9} {'mean':>5} {'< 30':>6}  page")
     for name, path in pages().items():
-        page = statistics(name, path.read_text(encoding="utf-8"))
+        page = statistics(name, text_of(path))
         if name.startswith("lab/"):
             lab += page.words
-        elif name in GENERATED:
+        elif name in GENERATED or path in ON_DEMAND:
             generated += page.words
         elif path.is_relative_to(DOCS):
             total += page.words

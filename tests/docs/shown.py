@@ -16,6 +16,7 @@ from typing import Any
 from buddysim.cli import main
 from buddysim.sweep.result_rows import read_rows
 from buddysim.sweep.store import Store
+from tests.docs.generated import documents_of
 
 ROOT = Path(__file__).parents[2]
 #: A number that an example is about changes by more than this.
@@ -32,7 +33,7 @@ Row = Mapping[str, Any]
 def documents() -> list[Path]:
     """Pages whose commands a reader types."""
     folders = ("tutorials", "how-to", "reference", "explanation")
-    pages = itertools.chain.from_iterable((ROOT / "docs" / folder).rglob("*.md") for folder in folders)
+    pages = itertools.chain.from_iterable(documents_of(ROOT / "docs" / folder) for folder in folders)
     return [*(ROOT / name for name in ("README.md", "traces/README.md", "examples/README.md")), *sorted(pages)]
 
 

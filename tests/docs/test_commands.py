@@ -13,6 +13,7 @@ import pytest
 
 from buddysim.cli import REGISTRY, main, make_parser
 from buddysim.report import screen
+from tests.docs.generated import documents_of, exists, text_of
 from tests.docs.shown import commands
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8").replace("\\\n", "")
 BESIDE = [
     ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "traces/README.md", "examples/README.md")
 ]
-DOCUMENTS = sorted([*BESIDE, *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*BESIDE, *documents_of(ROOT / "docs")])
 WIDTH = 80
 #: Headings and row labels of numbers that count something: the thing counted is the unit.
 COUNTED = re.compile(
@@ -194,7 +195,7 @@ def test_the_readmes_python_works(checkout, monkeypatch, capsys):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_commands_targets_and_links_exist(document):
-    text = document.read_text(encoding="utf-8")
+    text = text_of(document)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"(?:^|`)make ([a-z][a-z-]*)", text, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
@@ -228,7 +229,7 @@ def parsed(arguments):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_documented_command_has_arguments_that_there_are(document):
-    for arguments in documented_commands(document.read_text(encoding="utf-8")):
+    for arguments in documented_commands(text_of(document)):
         assert parsed(arguments), shlex.join(arguments)
 
 
@@ -244,10 +245,10 @@ def test_a_command_that_is_no_more_is_found():
 def broken(document, link):
     """Whether a link to a file here leads nowhere, or to a heading that isn't there."""
     path, _, anchor = link.partition("#")
-    target = document.parent / path if path else document
-    if not target.exists():
+    target = (document.parent / path).resolve() if path else document
+    if not exists(target):
         return True
-    return bool(anchor) and anchor not in anchors(target.read_text(encoding="utf-8"))
+    return bool(anchor) and anchor not in anchors(text_of(target))
 
 
 def anchors(text):
@@ -261,7 +262,9 @@ def test_broken_links_are_found():
     document = ROOT / "docs" / "explanation" / "replay-model.md"
     assert not broken(document, "training-model.md")
     assert not broken(document, "#not-modelled")
+    assert not broken(document, "../reference/cli.md#sweep")
     assert not broken(ROOT / "README.md", "docs/explanation/replay-model.md#not-modelled")
     assert broken(document, "counter.md")
     assert broken(document, "#not-modeled")
+    assert broken(document, "../reference/cli.md#sweeps")
     assert broken(ROOT / "README.md", "docs/explanation/replay-model.md#not-modeled")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.docs import shown
+from tests.docs.generated import text_of
 from tests.docs.shown import MIN_CHANGE, ROOT, change
 
 LIST = tomllib.loads((Path(__file__).parent / "shown_examples.toml").read_text(encoding="utf-8"))
@@ -45,7 +46,7 @@ def test_the_list_has_every_command_that_sets_something_and_no_other() -> None:
     present = {
         (document.relative_to(ROOT).as_posix(), shlex.join(words))
         for document in shown.documents()
-        for words in shown.setting_commands(document.read_text(encoding="utf-8"))
+        for words in shown.setting_commands(text_of(document))
     }
     normal = {(page, shlex.join(shlex.split(command))) for page, command in listed}
     assert sorted(present - normal) == []

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,9 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.machine.training_table import HostLinkConfig, TrainingConfig
 from buddysim.machine.units import format_size
 from buddysim.replay.parameters import engine_numbers
+from tests.docs.generated import page
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "machine-keys.md"
+PAGE = "reference/machine-keys.md"
 ROW = re.compile(
     r"^\| `(?P<key>[\w.]+)` \| (?P<kind>[a-z ]+) \| (?P<default>[^|]*) \| (?P<range>[^|]*) \| (?P<meaning>.*) \|$",
     re.MULTILINE,
@@ -30,7 +30,7 @@ ROW = re.compile(
 
 
 def test_every_key_is_documented_as_it_is() -> None:
-    rows = {row["key"]: row for row in ROW.finditer(DOCUMENT.read_text(encoding="utf-8"))}
+    rows = {row["key"]: row for row in ROW.finditer(page(PAGE))}
     fields = dict(keys())
     fields |= {f"training.{name}": field for name, field in TrainingConfig.model_fields.items() if name != "links"}
     fields |= {f"training.links.NAME.{name}": field for name, field in HostLinkConfig.model_fields.items()}
@@ -94,8 +94,8 @@ def sections_in(section: type[Section]) -> Iterator[type[Section]]:
 
 
 def test_the_page_has_every_rule() -> None:
-    page = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
-    assert not [rule for rule in rules() if f"- {rule}" not in page]
+    text = " ".join(page(PAGE).split())
+    assert not [rule for rule in rules() if f"- {rule}" not in text]
     assert len(rules()) == len(BROKEN)
 
 

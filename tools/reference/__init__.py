@@ -1,4 +1,4 @@
-"""Pages of docs/reference/ that are written from code: one module per kind of page."""
+"""Pages of docs/reference/ that are written from code and stored results: one module per kind of page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 def head(title: str) -> str:
     """Return the first lines of a page."""
-    return f"<!-- Generated from code by `python -m tools.write_reference`; a test compares. -->\n\n# {title}\n"
+    return f"<!-- Generated from code by `python -m tools.write_reference`. -->\n\n# {title}\n"
 
 
 def cell(text: str) -> str:

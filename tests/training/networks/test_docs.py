@@ -12,10 +12,10 @@ from buddysim.training.networks import kinds, zoo
 from buddysim.training.networks.layer_kind import Attribute
 from buddysim.training.networks.network_bytes import baseline_network_bytes
 from buddysim.training.networks.toml_reader import parse_network
+from tests.docs.generated import page
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
-DOCUMENT = (REFERENCE / "network-files.md").read_text(encoding="utf-8")
-KINDS = (REFERENCE / "layer-kinds.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "reference" / "network-files.md").read_text(encoding="utf-8")
+KINDS = page("reference/layer-kinds.md")
 
 
 def key_text(name: str, attribute: Attribute) -> str:
