@@ -13,6 +13,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ VARIABLES = ROOT / "tests" / "words_variables.toml"
 #: All hits of scope ``variable`` together; only ever lowered.
 MAX_VARIABLES = 500
 MAX_MARKDOWN_LINE = 120
+COLUMNS = ("name", "variable", "text")
 
 PYTHON = (".py", ".pyi", ".pyx", ".pxd")
 C = (".c", ".h", ".cpp", ".cl", ".cu", ".S", ".js", ".css")
@@ -83,6 +85,10 @@ _LEXERS = {
 _FIELDS = re.compile(r"(?<!\{)\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _QUOTATION = re.compile(rf"{_STRING}|{_QUOTED}")
+_TOKEN = re.compile(r"\w+")
+#: What a token lacks, in a pattern; negative look-arounds and ranges of letters aside.
+_BETWEEN_TOKENS = re.compile(r"[ .^-]|\\[sSWD]")
+_LOOKS_AROUND = re.compile(r"\(\?<?!(?:[^()]|\([^()]*\))*\)|\[a-z\]")
 #: Sections and fields of file formats, which keep their names: between two marks of a document.
 _FILE_FIELDS = re.compile(r"<!-- field names -->.*?<!-- field names -->", re.S)
 
@@ -95,6 +101,19 @@ class Word:
     scope: str
     allow: re.Pattern[str] | None
     use: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("name", "text") if self.scope == "both" else (self.scope,)
+
+    @property
+    def may_span_tokens(self) -> bool:
+        return bool(_BETWEEN_TOKENS.search(_LOOKS_AROUND.sub("", self.pattern.pattern)))
+
+    def tokens(self, every: str) -> set[str]:
+        """Return which tokens, of one in each line, the word matches, whatever stands around them."""
+        matches = self.pattern.finditer(every)
+        return {every[every.rfind("\n", 0, one.start()) + 1 : every.find("\n", one.end())] for one in matches}
 
     def hits(self, text: str) -> Iterator[re.Match[str]]:
         for match in self.pattern.finditer(text):
@@ -141,6 +160,7 @@ def searched_files() -> list[Path]:
     return sorted(path for path in (*found_in, *top) if not SKIPPED.search(path.relative_to(ROOT).as_posix()))
 
 
+@cache
 def split(name: str) -> str:
     """Return an identifier's parts in lower case, joined by ``_``."""
     name = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
@@ -175,24 +195,53 @@ def parts(path: Path, source: str) -> tuple[list[tuple[int, str]], list[tuple[in
     return names, texts
 
 
-def hits_of(path: Path, listed: Sequence[Word]) -> list[Hit]:
-    source = content(path)
-    relative = path.relative_to(ROOT).as_posix()
-    names, texts = parts(path, source)
-    joined = {kind: "\n".join(lines) for kind, lines in _columns(names, texts).items()}
-    offsets = {"name": [at for at, _ in names], "text": [at for at, _ in texts]}
-    found_hits = []
+class Source:
+    """A file's names and texts: columns of each kind, their offsets in the file, and the parts of words in them."""
+
+    def __init__(self, path: Path) -> None:
+        self.relative, self.text = path.relative_to(ROOT).as_posix(), content(path)
+        names, self.texts = parts(path, self.text)
+        in_parts = [split(name) for _, name in names]
+        self.columns = {
+            "name": "\n".join(in_parts),
+            "variable": "\n".join("" if "_" in name.strip("_") else name for name in in_parts),
+            "text": "\n".join(text for _, text in self.texts),
+        }
+        self.name_offsets = [at for at, _ in names]
+        texts = self.columns["text"].lower()
+        self.tokens = {"name": {*in_parts}, "variable": {*in_parts}, "text": {*_TOKEN.findall(texts)}}
+
+    def offset(self, column: str, at: int) -> int:
+        """Return the offset in the file of offset `at` of a column."""
+        if column != "text":
+            return self.name_offsets[self.columns[column].count("\n", 0, at)]
+        for offset, part in self.texts:
+            if at <= len(part):
+                return offset + at
+            at -= len(part) + 1
+        raise AssertionError(at)
+
+
+def hits_in(sources: Sequence[Source], listed: Sequence[Word]) -> Iterator[Hit]:
+    """Return every hit. Only files with a token that a word matches are searched for it: each token is tried once."""
+    every_token = {
+        column: "\n".join(["", *sorted({token for source in sources for token in source.tokens[column]}), ""])
+        for column in COLUMNS
+    }
     for word in listed:
-        for kind in ("name", "text"):
-            if word.scope not in (kind, "both") and not (word.scope == "variable" and kind == "name"):
-                continue
-            whole_text = joined["variable"] if word.scope == "variable" else joined[kind]
-            for match in word.hits(whole_text):
-                at = _offset(kind, whole_text, match.start(), offsets, texts)
-                if not is_foreign(relative, source[at:], match.group()):
-                    line = source.count("\n", 0, at) + 1
-                    found_hits.append(Hit(relative, line, match.group(), word.scope, word.use))
-    return found_hits
+        for column in word.columns:
+            own = word.tokens(every_token[column])
+            for source in sources:
+                if word.may_span_tokens or not own.isdisjoint(source.tokens[column]):
+                    yield from hits_of(source, word, column)
+
+
+def hits_of(source: Source, word: Word, column: str) -> Iterator[Hit]:
+    for match in word.hits(source.columns[column]):
+        at = source.offset(column, match.start())
+        if not is_foreign(source.relative, source.text[at:], match.group()):
+            line = source.text.count("\n", 0, at) + 1
+            yield Hit(source.relative, line, match.group(), word.scope, word.use)
 
 
 def is_foreign(relative: str, rest: str, word: str) -> bool:
@@ -225,8 +274,7 @@ def _offset(kind: str, text: str, at: int, offsets: dict[str, list[int]], texts:
 
 
 def all_hits(paths: Sequence[Path]) -> list[Hit]:
-    listed = words()
-    return [hit for path in paths for hit in hits_of(path, listed)]
+    return sorted(hits_in([Source(path) for path in paths], words()), key=lambda hit: (hit.path, hit.line))
 
 
 def variable_counts(found_hits: Sequence[Hit]) -> Counter[str]:
@@ -267,7 +315,7 @@ def test_variables_without_meaning_become_fewer(every_hit):
 def test_hits_are_of_names_and_texts(tmp_path, monkeypatch, name, source, expected):
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     (tmp_path / name).write_text(source)
-    assert {hit.word for hit in hits_of(tmp_path / name, words())} == expected
+    assert {hit.word for hit in all_hits([tmp_path / name])} == expected
 
 
 def classes() -> dict[str, set[str]]:
