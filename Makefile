@@ -129,7 +129,7 @@ kills: develop
 	$(python) -m tests.sweep.kills $(KILLS_ARGS)
 
 mutants: develop
-	$(python) tools/run_mutants.py $(MUTANTS_ARGS)
+	$(python) -m tools.run_mutants $(MUTANTS_ARGS)
 
 # Compilation and pip's downloads run side by side.
 build: $(VENV)/.compiler

@@ -1,13 +1,15 @@
 """Disables one mechanism after the other and reports which tests fail: `make mutants`.
 
-python tools/run_mutants.py                    all mutants without a result for the same sources
-python tools/run_mutants.py --only tFAW --only snapshots
-python tools/run_mutants.py --list
+python -m tools.run_mutants                    all mutants without a result for the same sources
+python -m tools.run_mutants --only tFAW --only snapshots
+python -m tools.run_mutants --only random/
+python -m tools.run_mutants --list
 
-A mutant replaces one text in one file. Those of `tools/mutants/*.toml` are written by hand, one per mechanism; those of
-`generated()` neutralise, one after the other, the numbers that a machine passes to the replay engine. Each mutant is
-applied to a copy of the working tree in `build/mutants/`, in which only changed files are built again. Its tests run
-until one fails. A mutant that survives its own tests runs against all tests of its package.
+A mutant replaces one text in one file. Those of `tools/mutants/*.toml` are written by hand, one per mechanism, but for
+`random.toml`, which `tools/random_mutants.py` wrote; those of `generated()` neutralise, one after the other, the
+numbers that a machine passes to the replay engine. Each mutant is applied to a copy of the working tree in
+`build/mutants/`, in which only changed files are built again. Its tests run until one fails. A mutant that survives its
+own tests runs against all tests of its package. The tests of a random one are those that `tools/noted_tests.py` noted.
 """
 
 from __future__ import annotations
@@ -29,13 +31,22 @@ from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 
+from tools.noted_tests import NotedTests, instrumented, run_and_note
+
 ROOT = Path(__file__).resolve().parents[1]
 LISTS = ROOT / "tools" / "mutants"
 WORK = ROOT / "build" / "mutants"
+RESULTS = WORK / "results.json"
 COMPILED = {".pyx", ".pxd", ".h"}
+MODULES = "buddysim/**/*.so"
+PRODUCTS = ("build/**/*", MODULES)
 TEST_TIMEOUT_S = 300
 BUILD_TIMEOUT_S = 900
 TARGET = 0.95
+RANDOM_TARGET = 0.9
+RANDOM = "random"
+#: Seconds of a random mutant's tests, in the run that noted them, after which it counts as survived.
+MOST_S = 60.0
 
 #: Files with the numbers that a machine passes to the replay engine.
 NUMBER_FILES = ("parameters.py", "*/numbers.py", "*/*/numbers.py")
@@ -50,10 +61,10 @@ class Mutant:
     Attributes
     ----------
     name : of the mutant, unique
-    package : the folder of buddysim/ that has the file
+    package : the folder of buddysim/ that has the file; `random` for a random mutant
     mechanism : the sentence of the documents that no longer holds
     file, old, new : text that occurs once in the file, and its replacement
-    killed_by : tests that should fail, as arguments of pytest
+    killed_by : tests that should fail, as arguments of pytest; none for a random mutant
     survives : why no test can fail; empty for all others
     """
 
@@ -63,7 +74,7 @@ class Mutant:
     file: str
     old: str
     new: str
-    killed_by: tuple[str, ...]
+    killed_by: tuple[str, ...] = ()
     survives: str = ""
 
     def text(self) -> str:
@@ -74,10 +85,22 @@ class Mutant:
             raise ValueError(f"mutant {self.name}: its text occurs {count} times in {self.file}: expected once")
         return before.replace(self.old, self.new)
 
-    def tests(self) -> Iterator[tuple[str, ...]]:
-        """Yield its own tests, then all of its package."""
-        yield self.killed_by
-        yield (f"tests/{self.package}",)
+    def _nearest_tests(self) -> str:
+        """Return the file's own tests, or those of the nearest folder."""
+        path = Path("tests", *Path(self.file).parts[1:])
+        own = (path.with_name(f"test_{path.name}"), *path.parents)
+        return next(one.as_posix() for one in own if (ROOT / one).exists())
+
+    def tests(self, noted: NotedTests) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield its own tests, then all of its package or of their files, each with the outcome if one fails."""
+        if self.package == RANDOM:
+            yield "killed", noted.of(self.name, MOST_S)
+            yield "killed", noted.files_of(self.name, MOST_S)
+            if "" in noted.by_mutant.get(self.name, ()):
+                yield "killed", (self._nearest_tests(),)
+        else:
+            yield "killed", self.killed_by
+            yield "killed elsewhere", (f"tests/{self.package}",)
 
 
 @dataclass
@@ -92,16 +115,26 @@ class MutantResult:
 
 @dataclass
 class Tree:
-    """A copy of the working tree in which mutants are built and tested, one at a time."""
+    """A copy of the working tree in which mutants are built and tested, one at a time.
+
+    Attributes
+    ----------
+    path : of the copy
+    is_built : whether a mutant of a compiled file is among them; else the working tree's products are copied
+    """
 
     path: Path
+    is_built: bool
     clean: Path = field(init=False)
 
     def __post_init__(self) -> None:
         self.clean = self.path.with_name(self.path.name + "-clean")
         self.synchronise(ROOT, self.path, tracked_files())
-        self.build()
-        self.save_build()
+        if self.is_built:
+            self.build()
+            self._copy_build(self.path, self.clean)
+        else:
+            self._copy_build(ROOT, self.path, [MODULES])
 
     def synchronise(self, source: Path, target: Path, files: Iterable[str]) -> None:
         """Update files; an unchanged file keeps its modification time, so that it is not built again."""
@@ -132,10 +165,6 @@ class Tree:
             script.chmod(0o755)
         return script
 
-    def save_build(self) -> None:
-        """Save the build products with their modification times."""
-        self._copy_build(self.path, self.clean)
-
     def restore(self, mutant: Mutant) -> None:
         """Restore the clean tree without building."""
         name = mutant.file
@@ -145,14 +174,28 @@ class Tree:
             now = time.time() - 3600  # older than every product of the file
             os.utime(self.path / name, (now, now))
 
-    def _copy_build(self, source: Path, target: Path) -> None:
-        for path in [*source.glob("build/**/*"), *source.glob("buddysim/**/*.so")]:
+    def _copy_build(self, source: Path, target: Path, patterns: Sequence[str] = PRODUCTS) -> None:
+        for path in (path for pattern in patterns for path in source.glob(pattern)):
             copy = target / path.relative_to(source)
             if path.is_file() and not (copy.exists() and copy.stat().st_mtime_ns == path.stat().st_mtime_ns):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(path, copy)
 
-    def run(self, mutant: Mutant) -> MutantResult:
+    def note(self, mutants: Sequence[Mutant], tests: Sequence[str], workers: int) -> NotedTests:
+        """Return which tests random mutants can fail, from one run with all of them watched."""
+        by_file: dict[str, list[Mutant]] = {}
+        for mutant in mutants:
+            by_file.setdefault(mutant.file, []).append(mutant)
+        try:
+            for file, own in by_file.items():
+                text = instrumented((ROOT / file).read_text(encoding="utf-8"), own)
+                (self.path / file).write_text(text, encoding="utf-8")
+            return run_and_note(self.path, tests, workers)
+        finally:
+            for file in by_file:
+                shutil.copyfile(ROOT / file, self.path / file)
+
+    def run(self, mutant: Mutant, noted: NotedTests) -> MutantResult:
         """Apply a mutant, build, test, and restore."""
         began = time.monotonic()
         try:
@@ -161,22 +204,23 @@ class Tree:
                 built = self.build()
                 if built.returncode:
                     return MutantResult(mutant.name, "does not build", built.stderr.strip()[-300:])
-            result = self._test(mutant)
+            result = self._test(mutant, noted)
         finally:
             self.restore(mutant)
         result.seconds = round(time.monotonic() - began, 1)
         return result
 
-    def _test(self, mutant: Mutant) -> MutantResult:
-        for outcome, tests in zip(("killed", "killed elsewhere"), mutant.tests(), strict=True):
-            failed = self.first_failure(tests)
+    def _test(self, mutant: Mutant, noted: NotedTests) -> MutantResult:
+        for outcome, tests in mutant.tests(noted):
+            failed = self.first_failure(tests, noted.failing) if tests else ""
             if failed:
                 return MutantResult(mutant.name, outcome, failed)
         return MutantResult(mutant.name, "survived")
 
-    def first_failure(self, tests: Sequence[str]) -> str:
+    def first_failure(self, tests: Sequence[str], left_out: Sequence[str]) -> str:
         """Return the first test that fails, or another problem; empty if all pass."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", *tests]
+        command += [f"--deselect={test}" for test in left_out]
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.path),
@@ -204,12 +248,12 @@ def tracked_files() -> list[str]:
     return [name for name in listed if name and (ROOT / name).is_file()]
 
 
-def handwritten() -> Iterator[Mutant]:
+def listed() -> Iterator[Mutant]:
     """Yield the mutants of `tools/mutants/*.toml`."""
     for path in sorted(LISTS.glob("*.toml")):
         for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]:
-            tests = entry.pop("killed_by")
-            package = entry["file"].split("/")[1]
+            tests = entry.pop("killed_by", ())
+            package = RANDOM if path.stem == RANDOM else entry["file"].split("/")[1]
             yield Mutant(package=package, killed_by=(tests,) if isinstance(tests, str) else tuple(tests), **entry)
 
 
@@ -239,7 +283,7 @@ def _numbers_of(path: Path) -> Iterator[Mutant]:
 
 def every_mutant() -> list[Mutant]:
     """Return all mutants, in the order of their files."""
-    mutants = [*handwritten(), *generated()]
+    mutants = [*listed(), *generated()]
     names = [mutant.name for mutant in mutants]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
@@ -264,40 +308,57 @@ def state_of(mutant: Mutant) -> str:
 
 def stored_results(mutants: Sequence[Mutant]) -> dict[str, MutantResult]:
     """Return the results of an earlier, interrupted run on the same sources."""
-    path = WORK / "results.json"
-    if not path.exists() or not mutants:
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     states = {mutant.name: state_of(mutant) for mutant in mutants}
     return {
         name: MutantResult(**entry["result"]) for name, entry in content.items() if states.get(name) == entry["state"]
     }
 
 
-def run_all(mutants: Sequence[Mutant], workers: int) -> list[MutantResult]:
+def noted_tests(tree: Tree, mutants: Sequence[Mutant], tests: Sequence[str], workers: int) -> NotedTests:
+    """Return which tests the random ones of some mutants can fail, stored for the same sources and mutants."""
+    path = WORK / "noted.json"
+    states = [state_of(mutant) for mutant in mutants if mutant.package == RANDOM]
+    state = hashlib.sha256(json.dumps([states, tests]).encode()).hexdigest()
+    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if not states:
+        return NotedTests({}, (), {})
+    if content.get("state") != state:
+        print(f"noting which tests {len(states)} random mutants can fail", flush=True)
+        noted = tree.note([mutant for mutant in mutants if mutant.package == RANDOM], tests, workers)
+        content = {"state": state, "noted": asdict(noted)}
+        path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    return NotedTests(**content["noted"])
+
+
+def run_all(mutants: Sequence[Mutant], workers: int, tests: Sequence[str] = ("tests",)) -> list[MutantResult]:
     """Run mutants in parallel, each worker in its own tree; store every result at once."""
     results = stored_results(mutants)
     remaining = [mutant for mutant in mutants if mutant.name not in results]
     if results:
         print(f"{len(results)} of {len(mutants)} mutants have a stored result", flush=True)
     states = {mutant.name: state_of(mutant) for mutant in mutants}
+    is_built = any(Path(mutant.file).suffix in COMPILED for mutant in remaining)
+    made = [Tree(WORK / f"tree-{worker}", is_built) for worker in range(min(workers, len(remaining)))]
+    noted = noted_tests(made[0], mutants, tests, workers) if made else NotedTests({}, (), {})
     trees: SimpleQueue[Tree] = SimpleQueue()
-    for worker in range(min(workers, len(remaining))):
-        trees.put(Tree(WORK / f"tree-{worker}"))
+    for tree in made:
+        trees.put(tree)
 
     def run(mutant: Mutant) -> MutantResult:
         tree = trees.get()
         try:
-            return tree.run(mutant)
+            return tree.run(mutant, noted)
         finally:
             trees.put(tree)
 
+    content = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     with ThreadPoolExecutor(max(1, workers)) as pool:
         for mutant, result in zip(remaining, pool.map(run, remaining), strict=True):
             results[mutant.name] = result
             print(line(len(results), len(mutants), mutant, result), flush=True)
-            content = {name: {"state": states[name], "result": asdict(entry)} for name, entry in results.items()}
-            (WORK / "results.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
+            content[mutant.name] = {"state": states[mutant.name], "result": asdict(result)}
+            RESULTS.write_text(json.dumps(content, indent=1), encoding="utf-8")
     return [results[mutant.name] for mutant in mutants]
 
 
@@ -307,17 +368,19 @@ def line(done: int, total: int, mutant: Mutant, result: MutantResult) -> str:
     return f"{done:3d}/{total} {result.seconds:6.1f} s  {mutant.package}/{mutant.name}: {result.outcome}{by}"
 
 
-def summary(mutants: Sequence[Mutant], results: Sequence[MutantResult]) -> tuple[list[str], bool]:
+def summary(
+    mutants: Sequence[Mutant], results: Sequence[MutantResult], target: float = TARGET
+) -> tuple[list[str], bool]:
     """Return the kill rate and every survivor with its explanation, and whether the target is reached."""
     killed = sum(result.outcome.startswith("killed") for result in results)
-    lines = [f"{killed} of {len(mutants)} mutants killed ({killed / len(mutants):.1%}; target: {TARGET:.0%})"]
+    lines = [f"{killed} of {len(mutants)} mutants killed ({killed / len(mutants):.1%}; target: {target:.0%})"]
     unexplained = False
     for mutant, result in zip(mutants, results, strict=True):
         if not result.outcome.startswith("killed"):
             why = mutant.survives if result.outcome == "survived" else result.by
             unexplained |= not mutant.survives
             lines.append(f"  {result.outcome}: {mutant.name} ({mutant.mechanism}): {why or 'no explanation'}")
-    return lines, killed >= TARGET * len(mutants) and not unexplained
+    return lines, killed >= target * len(mutants) and not unexplained
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -327,6 +390,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--only", action="append", metavar="TEXT", help="run only mutants with this in their package or name"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="mutants that run in parallel")
+    parser.add_argument(
+        "--tests", nargs="+", default=["tests"], metavar="PATH", help="quick tests that may kill a random mutant"
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants and exit")
     options = parser.parse_args(arguments)
     mutants = every_mutant()
@@ -339,8 +405,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{mutant.package}/{mutant.name}: {mutant.mechanism}")
         return 0
     WORK.mkdir(parents=True, exist_ok=True)
-    lines, is_reached = summary(mutants, run_all(mutants, options.workers))
-    print("\n".join(lines))
+    results = dict(zip(mutants, run_all(mutants, options.workers, options.tests), strict=True))
+    is_reached = True
+    for title, target, own in (
+        ("by hand", TARGET, [mutant for mutant in mutants if mutant.package != RANDOM]),
+        ("at random", RANDOM_TARGET, [mutant for mutant in mutants if mutant.package == RANDOM]),
+    ):
+        if own:
+            lines, is_own_reached = summary(own, [results[mutant] for mutant in own], target)
+            print("\n".join([f"{title}: {lines[0]}", *lines[1:]]))
+            is_reached &= is_own_reached
     return 0 if is_reached else 1
 
 

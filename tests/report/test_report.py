@@ -279,3 +279,8 @@ def test_schemes_become_rows_from_five_on(results):
     assert all(word in heading for word in ("speedup", "device", "link traffic", "bottleneck"))
     assert "simulated" not in heading.split("allocated")[1]
     assert "compression" in printed(some, 200)
+
+
+def test_a_heading_of_more_than_12_characters_breaks_at_its_first_hyphen():
+    assert replay_screen._heading_of("twelve-signs") == "twelve-signs"
+    assert replay_screen._heading_of("thirteen-sign") == "thirteen-\nsign"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from buddysim.report.screen import (
     Column,
     ScreenTable,
+    Spanning,
     description_table,
     format_as_html,
     format_as_text,
@@ -65,6 +66,18 @@ def test_a_part_leaves_out_rows_and_titles_of_which_it_has_nothing() -> None:
     first, second = format_as_text([table], 40).split("\n\n")
     assert ("traffic" in first, "demand" in first, "time" in first) == (True, True, False)
     assert ("traffic" in second, "demand" in second, "time" in second) == (False, False, True)
+
+
+def test_a_title_of_one_cell_runs_over_all_columns() -> None:
+    table = ScreenTable([Column("n", left=True), Column("bytes")], [("what is stored",), ("a", "1")])
+    assert format_as_text([table], 40).splitlines() == ["n  bytes", "what is", "  stored", "a      1"]
+
+
+def test_a_spanning_text_may_stand_after_any_number_of_cells() -> None:
+    for own in (1, 2):
+        row = (*"12"[:own], Spanning("nothing to do here"))
+        table = ScreenTable([Column("a"), Column("b"), Column("c")], [row, ("3", "4", "5")])
+        assert " ".join(format_as_text([table], 40).splitlines()[1].split()) == " ".join(row), own
 
 
 def test_a_name_that_is_wider_than_its_column_is_folded_not_cut() -> None:
