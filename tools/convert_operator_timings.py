@@ -23,10 +23,10 @@ from statistics import median
 
 from buddysim.base.output import write_text
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.calibration.steps import FLASH_LOSS, NO_LOSS, UNTIMED_LOSS
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.cost.operators.rows import ATTENTION, ENGINES, EXPERTS, ITERATIONS, MEMORY, PRODUCTS
 from buddysim.training.cost.operators.split import number_of
-from buddysim.training.cost.operators.steps import FLASH_LOSS, NO_LOSS, UNTIMED_LOSS
 
 DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data" / "operators"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from buddysim.base.output import write_text
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.calibration.shipping import fitted_texts
 from buddysim.training.cost.operators.figures import GpuFigures
-from buddysim.training.cost.operators.fitting.shipping import fitted_texts
 from buddysim.training.cost.operators.rows import FILES, read_rows
 
 DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data" / "operators"

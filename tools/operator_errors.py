@@ -20,11 +20,19 @@ import numpy as np
 from buddysim.base.output import write_text
 from buddysim.base.textfile import toml_text
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.calibration.evaluate import errors
+from buddysim.training.calibration.iterations import fit_iterations
+from buddysim.training.calibration.steps import (
+    IterationConstants,
+    StepParts,
+    iteration_constants,
+    network_of_step,
+    parts_of,
+    step_ms,
+)
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.constants import OperatorConstants, fitted_constants
 from buddysim.training.cost.operators.figures import POWER_EXPONENT, GpuFigures
-from buddysim.training.cost.operators.fitting.evaluate import errors
-from buddysim.training.cost.operators.fitting.iterations import fit_iterations
 from buddysim.training.cost.operators.model import OperatorModel, same_chip
 from buddysim.training.cost.operators.rows import (
     ENGINES,
@@ -36,14 +44,6 @@ from buddysim.training.cost.operators.rows import (
     read_steps,
 )
 from buddysim.training.cost.operators.split import CHECKED_MODELS, FITTED_SOURCES, UNSHARED_GPUS
-from buddysim.training.cost.operators.steps import (
-    IterationConstants,
-    StepParts,
-    iteration_constants,
-    network_of_step,
-    parts_of,
-    step_ms,
-)
 from buddysim.training.cost.ranges import GENERATIONS, LEVEL, OLDER, MeasuredRatio, covered, range_of
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,19 +14,13 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from buddysim.training.architectures.published import contents
+from buddysim.training.calibration.steps import FLASH_LOSS, iteration_constants, network_of_step, parts_of, step_ms
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.rows import TimedStep, read_steps
-from buddysim.training.cost.operators.steps import (
-    FLASH_LOSS,
-    iteration_constants,
-    network_of_step,
-    parts_of,
-    step_ms,
-)
 from buddysim.training.driver import simulate_outcome
 from buddysim.training.iteration.program import SECOND
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.recorded_step.from_config import network_from_config
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "validation" / "sharded-steps.md"

@@ -34,7 +34,7 @@ HOMES = {
     "training scheme": "buddysim.training.schemes",
     "recipe": "buddysim.training.recipes",
     "optimizer": "buddysim.training.optimizers",
-    "network": "buddysim.training.networks.zoo",
+    "network": "buddysim.training.zoo",
     "layer kind": "buddysim.training.networks.kinds",
     "architecture": "buddysim.training.architectures.registry",
     "analysis": "buddysim.analyses",

@@ -26,7 +26,7 @@ def print_comparison(request: TrainingRequest, path: str, json_path: str | None)
     parts: list[Part]
     if kind_of_measurement(path) == "memory snapshot":
         from buddysim.report.snapshot_screen import snapshot_parts
-        from buddysim.training.caching_allocator.snapshot.of_request import snapshot_against
+        from buddysim.training.against.memory_snapshot import snapshot_against
 
         memory = snapshot_against(path, request)
         content, parts = memory.to_dict(), [title, *snapshot_parts(memory)]

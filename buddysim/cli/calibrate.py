@@ -113,9 +113,9 @@ def _calibrate_operators(
     """Fit constants of operators, write them, and print their errors on rows that a second fit hasn't seen."""
     from buddysim.base.output import write_text
     from buddysim.report.screen import Column, ScreenTable, print_screen
+    from buddysim.training.calibration.user import check_user_rows, errors_of_user, fit_user
     from buddysim.training.cost.operators.constants import shared_constants
     from buddysim.training.cost.operators.figures import GpuFigures
-    from buddysim.training.cost.operators.fitting.user import check_user_rows, errors_of_user, fit_user
 
     check_user_rows(rows)
     gpu = GpuFigures.of(machine)

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.option_arguments import add_options
     from buddysim.training.fitting.choices import LOSSY
     from buddysim.training.fitting.plan_space import options_of_singles
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.request import request_options
 
     declared = request_options()

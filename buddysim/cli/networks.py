@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
     from buddysim.cli.json_output import add_json_argument
     from buddysim.cli.option_arguments import add_options
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
 
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="list the networks, those of plug-ins too", allow_abbrev=False)
@@ -70,8 +70,8 @@ def _list(args: argparse.Namespace) -> None:
     from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
     from buddysim.report.network_table import list_table
     from buddysim.report.screen import print_screen
-    from buddysim.training.networks import zoo
-    from buddysim.training.networks.facts import summary
+    from buddysim.training import zoo
+    from buddysim.training.network_facts import summary
 
     check_outputs([json_file(args)])
     summaries = [summary(name) for name in zoo.names()]
@@ -87,9 +87,9 @@ def _show(args: argparse.Namespace) -> None:
     from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
     from buddysim.report.network_table import network_parts
     from buddysim.report.screen import print_screen
-    from buddysim.training.networks.config_options import ConfigOptions
-    from buddysim.training.networks.facts import facts
+    from buddysim.training.network_facts import facts
     from buddysim.training.networks.toml_writer import to_toml
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.request import TrainingRequest
 
     if not 1 <= args.batch <= LARGEST_BATCH:
@@ -111,7 +111,7 @@ def _show(args: argparse.Namespace) -> None:
 def _from_torch(args: argparse.Namespace) -> None:
     from buddysim.base.jsonfile import write_json
     from buddysim.base.output import check_outputs
-    from buddysim.training.networks.facts import facts
+    from buddysim.training.network_facts import facts
     from buddysim.training.networks.from_torch import network_from_torch
     from buddysim.training.networks.from_torch.find import find_module
 

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.cli.completion import completes
     from buddysim.cli.machine_changes import add_set_argument
     from buddysim.cli.option_arguments import add_options
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.request import request_options
 
     declared = request_options()
@@ -366,7 +366,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     from buddysim.base.option import field_options
     from buddysim.cli.machine_changes import memory_budget_bytes
     from buddysim.training.iteration.plan import TrainingOptions
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
 
     declared = {**field_options(TrainingOptions), **field_options(ConfigOptions)}
     options = {name: getattr(args, name) for name in declared if name != "memory_bytes"}

@@ -12,7 +12,7 @@ from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
 from buddysim.training.contents import Codec
 from buddysim.training.contents.observed_activations import observed_activations
-from buddysim.training.networks.load import load_network
+from buddysim.training.load_network import load_network
 
 TITLE = "cDMA, Fig. 6: densities of buddysim's training mapped to the paper's networks by relative depth"
 ORDER = 206

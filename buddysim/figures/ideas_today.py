@@ -20,7 +20,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting import style
 from buddysim.sweep.study_file import read_study
 from buddysim.training import schemes
-from buddysim.training.networks.load import load_network
+from buddysim.training.load_network import load_network
 
 TITLE = "time in half of the memory that eager needs, relative to eager in enough memory"
 ORDER = 40

@@ -11,7 +11,7 @@ from typing import Any
 from buddysim.plotting.memory_kinds import LABELS, NOT_TENSORS, SAVED, label_of
 from buddysim.report.quantities import format_gib, format_percent_number, format_significant
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
-from buddysim.training.peak_memory import is_block
+from buddysim.training.autograd.blocks import is_block
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]

@@ -6,7 +6,7 @@ from typing import Any
 
 from buddysim.report.recorded_network import recorded_parts
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
-from buddysim.training.networks.facts import facts
+from buddysim.training.network_facts import facts
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.network_bytes import NetworkBytes, baseline_network_bytes
 from buddysim.training.networks.torch_saves import saved_bytes

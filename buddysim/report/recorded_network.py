@@ -9,7 +9,7 @@ from typing import Any
 from buddysim.report.quantities import format_significant
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable
 from buddysim.training.networks.graph import Network
-from buddysim.training.networks.recorded.facts import recorded_facts
+from buddysim.training.networks.recorded_facts import recorded_facts
 
 _MIB, _GIB = 2**20, 2**30
 _NUMBER = re.compile(r"(?<=\.)\d+(?=[. ]|$)| \(\d+\)$")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from buddysim.training.driver import simulate
+    from buddysim.training.load_network import load_network
     from buddysim.training.networks.builder import NetworkBuilder
     from buddysim.training.networks.graph import Conv, Gemm, Layer, Network, Pooling
-    from buddysim.training.networks.load import load_network
     from buddysim.training.result import TrainingResult
 
 __all__ = [
@@ -32,7 +32,7 @@ _MODULES = {
     **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pooling"), "buddysim.training.networks.graph"),
     "NetworkBuilder": "buddysim.training.networks.builder",
     "TrainingResult": "buddysim.training.result",
-    "load_network": "buddysim.training.networks.load",
+    "load_network": "buddysim.training.load_network",
     "simulate": "buddysim.training.driver",
 }
 

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from buddysim.training.autograd.blocks import divide_path
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
@@ -17,10 +18,6 @@ from buddysim.training.networks.recorded.network import RecordedNetwork
 
 if TYPE_CHECKING:
     from buddysim.training.outcome import IterationOutcome
-
-#: The name of what a block's own operations save, next to those of its modules.
-BLOCK = "block"
-MODEL = "model"
 
 
 @dataclass(frozen=True)
@@ -92,28 +89,3 @@ def saving_modules(tape: Tape) -> dict[int, str]:
     for one in tape.saved:
         modules.setdefault(one.storage, one.scope)
     return modules
-
-
-def divide_path(module: str) -> tuple[str, str]:
-    """Return the block in which a module lies, and the kind of layer that it belongs to within the block.
-
-    >>> divide_path("model.layers.3.mlp.up_proj")
-    ('model.layers.3', 'mlp')
-    >>> divide_path("encoder.block.0.layer.1.DenseReluDense.wi")
-    ('encoder.block.0', 'DenseReluDense')
-    >>> divide_path("model.layers.3"), divide_path("model.norm"), divide_path("")
-    (('model.layers.3', 'block'), ('model.norm', 'norm'), ('model', 'model'))
-    """
-    parts = module.split(".") if module else [MODEL]
-    number = next((position for position, part in enumerate(parts) if part.isdigit()), None)
-    if number is None:
-        return ".".join(parts), parts[-1]
-    inner = parts[number + 1 :]
-    followed = zip(inner, [*inner[1:], ""], strict=False)
-    named = [part for part, following in followed if not (part.isdigit() or following.isdigit())]
-    return ".".join(parts[: number + 1]), named[0] if named else BLOCK
-
-
-def is_block(path: str) -> bool:
-    """Whether a path of `PeakMemory.saved_by_block` is a block's."""
-    return path.rpartition(".")[2].isdigit()

@@ -18,11 +18,11 @@ from buddysim.base.option import FILE, Option, field_options, option_field
 from buddysim.base.signature import described
 from buddysim.training import schemes
 from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.captured.network import CapturedNetwork
-from buddysim.training.networks.config_options import ConfigOptions
-from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.graph import Network
-from buddysim.training.networks.load import load_network
+from buddysim.training.options.config_options import ConfigOptions
+from buddysim.training.recorded_step.from_config import ConfigNetwork
 from buddysim.training.search import LARGEST_BATCH
 
 if TYPE_CHECKING:

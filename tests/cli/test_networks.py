@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from buddysim.cli import main
-from buddysim.training.networks import zoo
-from buddysim.training.networks.load import load_network
+from buddysim.training import zoo
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.toml_reader import parse_network
 
 

@@ -13,7 +13,7 @@ from buddysim.cli import main
 from buddysim.cli.train import DEFAULT_SCHEMES_TODAY
 from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes, simulate
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.recorded_step.from_config import network_from_config
 
 CONFIG: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],

@@ -16,9 +16,9 @@ from buddysim.measure.operators import (
     requested_operators,
 )
 from buddysim.training.cost.operators.rows import parse_rows
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.recorded.work import AttentionWork, Launcher
+from buddysim.training.recorded_step.from_config import network_from_config
 
 CONFIG = Path(__file__).parents[1] / "training" / "against" / "data" / "llama.json"
 

@@ -13,8 +13,8 @@ from buddysim.report import timeline_figure
 from buddysim.report.timeline_file import check_timeline, write_timeline
 from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.recorded_step.from_config import network_from_config
 from buddysim.training.schemes import vdnn
 from tests.training.doubles import MS, Cost, chain, machine
 from tests.training.iteration import general_scheme

@@ -31,7 +31,7 @@ from buddysim.training import schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate, simulate_outcome
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 ROOT = Path(__file__).parents[2]
 LUD = str(ROOT / "traces" / "lud256.bin")

@@ -13,9 +13,9 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_outcome
 from buddysim.training.fit_check import FitChecks
-from buddysim.training.networks.config_options import ConfigOptions
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.options.config_options import ConfigOptions
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.recorded_step.from_config import network_from_config
 from buddysim.training.request import make_options
 from buddysim.training.result import TrainingResult
 
@@ -138,7 +138,7 @@ def test_a_scheme_that_records_anew_does_so_once(monkeypatch: pytest.MonkeyPatch
     checks = FitChecks(network, machine(), cost(network.precision), "activation-checkpointing", options)
     assert checks.check(2).fits
     counted = []
-    monkeypatch.setattr("buddysim.training.networks.from_config.record_step", lambda *_, **__: counted.append(1))
+    monkeypatch.setattr("buddysim.training.recorded_step.from_config.record_step", lambda *_, **__: counted.append(1))
     assert checks.out_of_memory(2) is None
     assert checks.check(2).fits
     assert counted == []

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.training import simulate
+from buddysim.training.autograd.blocks import divide_path, is_block
 from buddysim.training.autograd.dtypes import bfloat16, float32
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.optimizers import optimizer_names
-from buddysim.training.peak_memory import divide_path, is_block, peak_of_tape
+from buddysim.training.peak_memory import peak_of_tape
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.training.networks.recorded.small_model import BATCH, FEATURES, HIDDEN, TOKENS, WORDS, recorded
 
 MACHINE = "h100-sxm"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from buddysim.training import simulate
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.recorded_step.from_config import network_from_config
 from buddysim.training.throughput import Throughput
 from tests.training.sharding.test_fully_sharded import CONFIG
 

@@ -18,8 +18,8 @@ from buddysim.training.cost.fit import DIGITS, deviations, fit_bandwidth, fit_ca
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.timings import MeasuredPass, read_timings
 from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, ConvWork, Pass
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.graph import Network
-from buddysim.training.networks.load import load_network
 from tools.layer_times.curve_search import fit_curves
 
 DATA_FOLDER = Path(buddysim.training.cost.__file__).parent / "data"

@@ -20,13 +20,12 @@ from buddysim.sweep.axis import Axis, Value, canonical, file_value
 from buddysim.sweep.contents import content_checksum, stamp_of
 from buddysim.sweep.engine_protocol import Settings, plugin_checksums, require_file
 from buddysim.sweep.engines import machines
-from buddysim.training import schemes
+from buddysim.training import schemes, zoo
 from buddysim.training.driver import simulate_request
-from buddysim.training.networks import zoo
-from buddysim.training.networks.config_options import ConfigOptions
-from buddysim.training.networks.from_config import ConfigNetwork
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.graph import Network
-from buddysim.training.networks.load import load_network
+from buddysim.training.options.config_options import ConfigOptions
+from buddysim.training.recorded_step.from_config import ConfigNetwork
 from buddysim.training.request import DEFAULTS, TrainingRequest, no_machine, request_options
 from buddysim.training.result import TrainingResult, network_checksum
 from buddysim.training.schemes._codec_times import missing_codecs_text

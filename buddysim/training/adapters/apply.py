@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from buddysim.training.adapters.lora import FORMS
-from buddysim.training.adapters.nf4 import quantize
-from buddysim.training.adapters.quantized import QuantizedLinear
-from buddysim.training.adapters.request import LoraRequest
 from buddysim.training.adapters.targets import linear_layers, replace, targets
 from buddysim.training.architectures.blocks.layers import Linear
 from buddysim.training.architectures.gpt2 import Conv1D
 from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.autograd.module import Module
+from buddysim.training.options.lora_request import LoraRequest
+from buddysim.training.quantized.linear import QuantizedLinear
+from buddysim.training.quantized.nf4 import quantize
 
 
 def adapt(model: Module, model_type: str, request: LoraRequest, *, fused: bool) -> None:

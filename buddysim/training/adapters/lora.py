@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from buddysim.training.adapters.quantized import QuantizedLinear
 from buddysim.training.architectures.blocks.layers import Linear
 from buddysim.training.architectures.gpt2 import Conv1D
 from buddysim.training.autograd.autocast import autocast_dtype
@@ -22,6 +21,7 @@ from buddysim.training.autograd.dtypes import DType, float32
 from buddysim.training.autograd.module import Module, Parameter
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
+from buddysim.training.quantized.linear import QuantizedLinear
 
 Library = Literal["torchtune", "peft"]
 _SCALING = 2.0

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.adapters.apply import adapt
-from buddysim.training.adapters.request import LoraRequest
+from buddysim.training.options.lora_request import LoraRequest
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.recipes import Recipe
     from buddysim.training.step.training_step import TrainingStep
 

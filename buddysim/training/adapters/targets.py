@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.training.adapters.quantized import QuantizedLinear
 from buddysim.training.architectures.blocks.layers import Linear
 from buddysim.training.architectures.gpt2 import Conv1D
 from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.autograd.module import Module
+from buddysim.training.quantized.linear import QuantizedLinear
 
 #: By ``model_type`` (peft 0.19, ``utils/constants.py``: TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING). Of classes
 #: that are not listed there, the projections of queries and values.

@@ -30,7 +30,7 @@ from buddysim.training.autograd.dtypes import int64
 from buddysim.training.autograd.module import Module, Parameter
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class BertConfig(ModelConfig):

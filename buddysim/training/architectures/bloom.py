@@ -25,7 +25,7 @@ from buddysim.training.autograd.function import Function
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.node import Gradients
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import Attention, ConfigOptions
+from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
 class BloomConfig(ModelConfig):

@@ -26,7 +26,7 @@ from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import Attention, ConfigOptions
+from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
 class Gemma2Config(GroupedConfig):

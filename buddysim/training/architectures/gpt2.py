@@ -28,7 +28,7 @@ from buddysim.training.autograd.autocast import autocast_disabled
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.module import Module, Parameter
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class GPT2Config(ModelConfig):

@@ -17,7 +17,7 @@ from buddysim.training.architectures.rotary_config import RotaryConfig
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class GPTNeoXConfig(RotaryConfig):

@@ -12,7 +12,7 @@ from buddysim.training.architectures.blocks.loss import Head, parted_loss, whole
 from buddysim.training.architectures.model_config import ModelConfig
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import Attention, ConfigOptions
+from buddysim.training.options.config_options import Attention, ConfigOptions
 
 DEFAULT_SEQUENCE = 2048
 

@@ -20,7 +20,7 @@ from buddysim.training.autograd.module import Module, Parameter
 from buddysim.training.autograd.operators.attention import Kernel
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import Attention, ConfigOptions
+from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
 class LitGPTConfig(LlamaConfig):

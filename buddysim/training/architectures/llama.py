@@ -9,7 +9,7 @@ from buddysim.training.architectures.blocks.decoder import DecoderLayer, Decoder
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
 from buddysim.training.architectures.model_config import ActivationName, check_padding
 from buddysim.training.architectures.rotary_config import GroupedConfig
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class LlamaConfig(GroupedConfig):

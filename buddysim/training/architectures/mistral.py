@@ -8,7 +8,7 @@ from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
 from buddysim.training.architectures.model_config import ActivationName, Positions, Size, check_padding
 from buddysim.training.architectures.rotary_config import GroupedConfig
 from buddysim.training.architectures.windows import Window
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class MistralConfig(GroupedConfig):

@@ -10,7 +10,7 @@ from buddysim.training.architectures.blocks.experts import Experts, Router, Spar
 from buddysim.training.architectures.experts_config import ExpertsConfig
 from buddysim.training.architectures.model_config import ActivationName, Positions, Size, check_padding
 from buddysim.training.architectures.windows import Window
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class MixtralConfig(ExpertsConfig):

@@ -34,7 +34,7 @@ from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import bool8, float32, int32
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import Attention, ConfigOptions
+from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
 class MptAttentionConfig(BaseModel):

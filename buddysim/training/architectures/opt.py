@@ -24,7 +24,7 @@ from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import int64
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 #: Rows before the first position's.
 _OFFSET = 2

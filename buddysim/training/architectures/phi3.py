@@ -23,7 +23,7 @@ from buddysim.training.architectures.windows import Window
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class Phi3Config(GroupedConfig):

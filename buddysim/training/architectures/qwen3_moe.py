@@ -22,7 +22,7 @@ from buddysim.training.architectures.model_config import (
 )
 from buddysim.training.architectures.windows import Window
 from buddysim.training.autograd.module import Module
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class Qwen3MoeConfig(ExpertsConfig):

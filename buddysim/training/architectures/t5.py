@@ -29,7 +29,7 @@ from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import bool8, int64
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import Attention, ConfigOptions
+from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
 class T5Config(ModelConfig):

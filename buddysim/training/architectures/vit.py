@@ -26,7 +26,7 @@ from buddysim.training.architectures.model_config import (
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Module, Parameter
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 _Pixels = Annotated[int, Field(ge=1, le=1 << 15)]
 _Extent = _Pixels | Annotated[list[_Pixels], Field(min_length=2, max_length=2)]

@@ -18,8 +18,8 @@ from buddysim.training.caching_allocator.blocks import ADDRESS_BITS, FreeBlocks,
 from buddysim.training.caching_allocator.driver import DeviceMemory
 from buddysim.training.caching_allocator.rounding import MIN_BLOCK, SMALL_REQUEST, rounded_size, segment_size
 from buddysim.training.caching_allocator.segment_log import SegmentLog
-from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.caching_allocator.usage import AllocatorUsage
+from buddysim.training.options.allocator_settings import AllocatorSettings
 
 _UNLIMITED = 1 << 62
 #: Number of a memory pool that the program made.

@@ -6,7 +6,7 @@ Read in PyTorch 2.13, ``c10/core/AllocatorConfig.h`` (the constants) and ``c10/c
 
 from __future__ import annotations
 
-from buddysim.training.caching_allocator.settings import INTERVALS, AllocatorSettings
+from buddysim.training.options.allocator_settings import INTERVALS, AllocatorSettings
 
 MIN_BLOCK = 512
 """Every size is a multiple of this number of bytes."""

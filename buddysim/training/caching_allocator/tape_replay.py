@@ -9,7 +9,7 @@ from buddysim.training.autograd.tape import Tape
 from buddysim.training.caching_allocator.allocator import AllocationFailure, CudaAllocator
 from buddysim.training.caching_allocator.blocks import SegmentBlock
 from buddysim.training.caching_allocator.driver import DeviceMemory
-from buddysim.training.caching_allocator.settings import AllocatorSettings
+from buddysim.training.options.allocator_settings import AllocatorSettings
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from buddysim.base.garbage import collection_paused
-from buddysim.training.autograd.blocks import blocks_of
+from buddysim.training.autograd.blocks import BLOCK, blocks_of, divide_path
+from buddysim.training.cost.host_rates import HostRates
 from buddysim.training.fit_check import capacity_bytes
 from buddysim.training.fitting.choices import (
     KEEP,
@@ -21,20 +22,18 @@ from buddysim.training.fitting.choices import (
 )
 from buddysim.training.fitting.plan_space import PlanSpace, possible_placements
 from buddysim.training.fitting.recorded_facts import recorded_facts
-from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.own_allocator import allocator_of
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.process_memory import outside_bytes
 from buddysim.training.iteration.recorded_allocator import RecordedAllocator
-from buddysim.training.networks.from_config import ConfigNetwork
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.peak_memory import BLOCK, divide_path
-from buddysim.training.saving.block_range import BlockRange
-from buddysim.training.saving.checkpoint_rule import CheckpointRule
-from buddysim.training.saving.compression_rule import CompressionRule
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.block_range import BlockRange
+from buddysim.training.options.checkpoint_rule import CheckpointRule
+from buddysim.training.options.compression_rule import CompressionRule
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.recorded_step.from_config import ConfigNetwork
 from buddysim.training.schemes import eager
 from buddysim.training.schemes._links import link_rate
 

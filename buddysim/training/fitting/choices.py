@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.training.autograd.compressed import CODE_BYTES
-from buddysim.training.host.optimizer_offload import OptimizerOffload
-from buddysim.training.host.weights_offload import WeightsOffload
-from buddysim.training.saving.checkpoint_rule import COMPUTE_INTENSIVE, StoredOperators
+from buddysim.training.options.checkpoint_rule import COMPUTE_INTENSIVE, StoredOperators
+from buddysim.training.options.optimizer_offload import OptimizerOffload
+from buddysim.training.options.weights_offload import WeightsOffload
 
 DELAYED = "offload-optimizer-delayed"
 #: Names of `--allow`: what changes a training's results.

@@ -16,7 +16,7 @@ from buddysim.training.fitting.largest import max_token_rate, with_largest
 from buddysim.training.fitting.layer_space import LayerSpace
 from buddysim.training.fitting.mixed_program import Solver, solve_with_scipy
 from buddysim.training.fitting.search import PlanSearch
-from buddysim.training.networks.from_config import ConfigNetwork
+from buddysim.training.recorded_step.from_config import ConfigNetwork
 from buddysim.training.request import TrainingRequest
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.autograd.tape import Tape
     from buddysim.training.cost import CostModel
-    from buddysim.training.host.rates import HostRates
+    from buddysim.training.cost.host_rates import HostRates
 
 #: Storages that every plan of a placement holds at the same points of a step.
 _OF_EVERY_PLAN = ("parameter", "buffer", "master", "optimizer", "gradient", "input", "bucket")

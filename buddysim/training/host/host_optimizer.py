@@ -25,7 +25,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import Direction, HostBuffer, HostCopy, HostTask
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.host.optimizer_offload import HostUpdate, OptimizerOffload
+from buddysim.training.options.optimizer_offload import HostUpdate, OptimizerOffload
 from buddysim.training.step.gradient_hooks import GradientHooks
 from buddysim.training.step.part import StepPart
 

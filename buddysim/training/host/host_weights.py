@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.training.autograd.arguments import behind, replaced, with_gradient
 from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.autograd.module import Module, ModuleHooks, Parameter
 from buddysim.training.autograd.records import HostBuffer, HostCopy, HostTask
-from buddysim.training.host.weights_offload import WeightsOffload
-from buddysim.training.sharding.arguments import behind, replaced, with_gradient
+from buddysim.training.options.weights_offload import WeightsOffload
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.training.collectives.contention import kernels_left
+from buddysim.training.cost.host_rates import HostRates
 from buddysim.training.cost.operators.host import LaunchQueue
-from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.host_steps import HostSteps
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Pass, Program, TensorKind

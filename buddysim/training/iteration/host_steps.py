@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import HostTask
-from buddysim.training.host.rates import HostRates
+from buddysim.training.cost.host_rates import HostRates
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import CopyTiming, Pass, Stream
 from buddysim.training.iteration.program_builder import ProgramBuilder, StepBuilder

@@ -19,10 +19,10 @@ from buddysim.training.optimizers import optimizer_names
 
 if TYPE_CHECKING:
     from buddysim.training.cost import ConvAlgorithm
-    from buddysim.training.host.optimizer_offload import OptimizerOffload
-    from buddysim.training.host.weights_offload import WeightsOffload
     from buddysim.training.networks.graph import Network
-    from buddysim.training.saving.rules import SavingRules
+    from buddysim.training.options.optimizer_offload import OptimizerOffload
+    from buddysim.training.options.saving_rules import SavingRules
+    from buddysim.training.options.weights_offload import WeightsOffload
 
 Prefetch = Literal["vdnn", "just-in-time", "on-demand"]
 PREFETCHES: tuple[Prefetch, ...] = ("vdnn", "just-in-time", "on-demand")

@@ -21,7 +21,7 @@ from buddysim.training.networks.recorded.work import OperationWork, work_of
 if TYPE_CHECKING:
     from buddysim.machine.training_table import HostLinkConfig
     from buddysim.training.cost import CostModel
-    from buddysim.training.host.rates import HostRates
+    from buddysim.training.cost.host_rates import HostRates
 
 _PASSES: dict[str, Pass] = {
     "forward": "forward",

@@ -1,1 +1,1 @@
-"""Networks as graphs of layers: the zoo, files, PyTorch modules, captured operator graphs."""
+"""Networks as graphs of layers: files, PyTorch modules, captured operator graphs."""

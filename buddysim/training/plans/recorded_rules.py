@@ -8,8 +8,13 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.offload import OffloadSettings
-from buddysim.training.host.optimizer_offload import OptimizerOffload
-from buddysim.training.host.weights_offload import WeightsOffload
+from buddysim.training.options.block_range import BlockRange
+from buddysim.training.options.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
+from buddysim.training.options.compression_rule import CompressionRule
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.optimizer_offload import OptimizerOffload
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.options.weights_offload import WeightsOffload
 from buddysim.training.plans.schema import (
     BlockFields,
     CompressionFields,
@@ -20,11 +25,6 @@ from buddysim.training.plans.schema import (
     refuse_others,
     wrong,
 )
-from buddysim.training.saving.block_range import BlockRange
-from buddysim.training.saving.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
-from buddysim.training.saving.compression_rule import CompressionRule
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
 
 _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 #: Fields of blocks that are computed again.

@@ -10,8 +10,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.schema import Filled, Schema, one_of
 from buddysim.training.autograd.compressed import CODE_BYTES
-from buddysim.training.host.optimizer_offload import HostDevice, Library
 from buddysim.training.iteration.plan import Prefetch
+from buddysim.training.options.optimizer_offload import HostDevice, Library
 
 MAX_COUNT = 1 << 20
 

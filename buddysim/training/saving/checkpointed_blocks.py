@@ -14,7 +14,7 @@ from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.stored_offload import OffloadedResults
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.saving.checkpoint_rule import CheckpointRule
+from buddysim.training.options.checkpoint_rule import CheckpointRule
 
 
 def checkpoint_blocks(blocks: Sequence[Module], rules: Iterable[CheckpointRule]) -> None:

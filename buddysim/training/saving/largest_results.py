@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from buddysim.training.autograd.blocks import divide_path, is_block
 from buddysim.training.autograd.records import TracedOperation
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.peak_memory import divide_path, is_block
-from buddysim.training.saving.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
+from buddysim.training.options.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
 
 _LEAST = 4096
 

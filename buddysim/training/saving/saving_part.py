@@ -12,8 +12,8 @@ from buddysim.training.autograd.offload import OffloadedTensors
 from buddysim.training.autograd.saved_hooks import FirstThatSelects, SavedTensorHooks, saving_with
 from buddysim.training.host.host_optimizer import HostOptimizer
 from buddysim.training.host.host_weights import HostWeights
-from buddysim.training.host.optimizer_offload import OptimizerOffload
-from buddysim.training.saving.block_range import selector
+from buddysim.training.options.block_range import selector
+from buddysim.training.options.optimizer_offload import OptimizerOffload
 from buddysim.training.saving.checkpointed_blocks import checkpoint_blocks
 from buddysim.training.step.masters import Masters
 from buddysim.training.step.part import StepPart
@@ -21,8 +21,8 @@ from buddysim.training.step.part import StepPart
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from buddysim.training.options.saving_rules import SavingRules
     from buddysim.training.recipes import Recipe
-    from buddysim.training.saving.rules import SavingRules
     from buddysim.training.step.training_step import TrainingStep
 
 

@@ -19,8 +19,8 @@ from buddysim.training.iteration.allocators import POOL, LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.option import Option, values
-from buddysim.training.saving.checkpoint_rule import CHOICES, CheckpointRule, checkpoint_rules
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.checkpoint_rule import CHOICES, CheckpointRule, checkpoint_rules
+from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, eager
 

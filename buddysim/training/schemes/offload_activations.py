@@ -23,11 +23,11 @@ from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.not_simulated import NotSimulatedError
 from buddysim.training.option import Option, values
-from buddysim.training.saving.block_range import BlockRange
-from buddysim.training.saving.checkpoint_rule import CheckpointRule
+from buddysim.training.options.block_range import BlockRange
+from buddysim.training.options.checkpoint_rule import CheckpointRule
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.saving.largest_results import with_offloaded_results
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, eager
 from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, rules_and_notes

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.host.needs import check_host_updates
-from buddysim.training.host.optimizer_offload import DEVICES, OptimizerOffload
-from buddysim.training.host.weights_offload import WeightsOffload
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.option import Option, values
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.optimizer_offload import DEVICES, OptimizerOffload
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.options.weights_offload import WeightsOffload
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, eager
 from buddysim.training.schemes.activation_checkpointing import CHECKPOINT, rules_and_notes

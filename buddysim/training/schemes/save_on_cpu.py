@@ -18,8 +18,8 @@ from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import SavedTensors, saved_by_torch
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms, eager
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Literal
 
+from buddysim.training.autograd.arguments import behind, replaced, with_gradient
 from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.autograd.dtypes import DType, uint8
 from buddysim.training.autograd.layout import contiguous_strides
@@ -27,7 +28,6 @@ from buddysim.training.autograd.module import Module, ModuleHooks, Parameter
 from buddysim.training.autograd.records import Collective
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.sharding.arguments import behind, replaced, with_gradient
 from buddysim.training.sharding.shard import ShardedParameter, owners_of
 
 _State = Literal["idle", "forward", "pre_backward", "post_backward"]

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import float32
+from buddysim.training.options.sharding_request import ShardingRequest
 from buddysim.training.sharding.data_parallel import BUCKET_BYTES, FIRST_BUCKET_BYTES, MIB, DataParallel
 from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
 from buddysim.training.sharding.partitioned import PartitionedState
 from buddysim.training.sharding.partitioned_weights import PartitionedWeights
-from buddysim.training.sharding.request import ShardingRequest
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.recipes import Recipe
     from buddysim.training.step.training_step import TrainingStep
 

@@ -25,13 +25,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from buddysim.training.adapters.nf4 import QuantizedWeight
+from buddysim.training.autograd.arguments import behind, replaced, with_gradient
 from buddysim.training.autograd.dtypes import float32, int64
 from buddysim.training.autograd.module import Module, ModuleHooks, Parameter
 from buddysim.training.autograd.records import Collective
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.sharding.arguments import behind, replaced, with_gradient
+from buddysim.training.quantized.nf4 import QuantizedWeight
 from buddysim.training.sharding.partitioned import BUCKET_ELEMENTS
 from buddysim.training.sharding.shard import ShardedParameter, owners_of
 from buddysim.training.step.part import StepPart

@@ -1,1 +1,1 @@
-"""A training step of a model, recorded: all that runs one is here, and so is what options may add to it."""
+"""A training step of a model: what runs one, and the parts that are added to it (`recorded_step` puts it together)."""

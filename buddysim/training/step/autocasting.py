@@ -10,7 +10,7 @@ from buddysim.training.autograd.dtypes import DType
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.recipes import Recipe
     from buddysim.training.step.training_step import TrainingStep
 

@@ -15,7 +15,7 @@ from buddysim.training.step.gradient_hooks import GradientHooks
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.recipes import Recipe
     from buddysim.training.step.training_step import TrainingStep
 

@@ -14,7 +14,7 @@ from buddysim.training.optimizers.traced import TracedOptimizer
 
 if TYPE_CHECKING:
     from buddysim.training.architectures.read_config import ReadConfig
-    from buddysim.training.networks.config_options import ConfigOptions
+    from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.step.part import StepPart
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from buddysim.training.architectures.read_config import read_config
 from buddysim.training.caching_allocator import replay_tape
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.checkpoint_rule import checkpoint_rules
+from buddysim.training.options.config_options import ConfigOptions
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.recipes import REGISTRY as RECIPES
-from buddysim.training.saving.checkpoint_rule import checkpoint_rules
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
-from buddysim.training.step.run import record_step
+from buddysim.training.recorded_step.run import record_step
 from buddysim.validation.memory.layer_script import MIB, peak_bytes, workspace_bytes
 from buddysim.validation.memory.layers import REGISTRY
 from buddysim.validation.memory.measured_rows import MeasuredLayer, MeasuredTraining, layer_rows, training_rows

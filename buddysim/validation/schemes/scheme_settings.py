@@ -10,9 +10,9 @@ from typing import Any
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.architectures.published import contents
 from buddysim.training.driver import simulate
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.options.checkpoint_rule import COMPUTE_INTENSIVE
+from buddysim.training.recorded_step.from_config import network_from_config
 from buddysim.training.result import TrainingResult
-from buddysim.training.saving.checkpoint_rule import COMPUTE_INTENSIVE
 from buddysim.validation.memory.measured_rows import training_rows
 from buddysim.validation.memory.training_settings import TrainingSettings, settings_of
 

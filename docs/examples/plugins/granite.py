@@ -9,7 +9,7 @@ from buddysim.training.architectures.blocks.decoder import DecoderLayer, Rotatio
 from buddysim.training.architectures.blocks.layers import Embedding
 from buddysim.training.architectures.llama import LlamaConfig, LlamaForCausalLM
 from buddysim.training.autograd import Module, Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class GraniteConfig(LlamaConfig):

@@ -15,7 +15,7 @@ from buddysim.training.autograd import Autocast, Tape
 from buddysim.training.autograd.compiled import compiled
 from buddysim.training.autograd.dtypes import DTYPES, bfloat16, float32
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 TINY: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "transformers" / "configs.json").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.architectures import published
 from buddysim.training.architectures.read_config import ReadConfig, parse_config, read_config
 from buddysim.training.autograd import Module, Tape
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 NAMES = published.names()
 TINY: dict[str, dict[str, Any]] = json.loads(

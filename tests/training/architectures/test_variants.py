@@ -15,7 +15,7 @@ from buddysim.training.architectures.read_config import read_config
 from buddysim.training.architectures.registry import REGISTRY
 from buddysim.training.autograd import Autocast, Tape
 from buddysim.training.autograd.dtypes import DTYPES, bfloat16, float32
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 TINY: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "transformers" / "configs.json").read_text(encoding="utf-8")

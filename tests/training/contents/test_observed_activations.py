@@ -21,9 +21,9 @@ from buddysim.formats.activations import (
 from buddysim.training.contents import Codec
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.graph import Network
-from buddysim.training.networks.load import load_network
-from buddysim.training.networks.zoo import names
+from buddysim.training.zoo import names
 
 MAPS = (
     FeatureMapInfo("image", "input", (3, 8, 8)),

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from buddysim.training import Conv, Network
+from buddysim.training import Conv, Network, zoo
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.work import ConvWork, MatmulWork, Pass
-from buddysim.training.networks import zoo
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
-from buddysim.training.networks.load import load_network
 
 LIMIT = 1.1
 """A smaller step may take this much longer: tiles that fit worse."""

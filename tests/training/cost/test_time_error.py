@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from buddysim.training import zoo
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.time_error import kind_of
-from buddysim.training.networks import zoo
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import buddysim
 from buddysim.training.fitting.fit_result import FitResult
-from buddysim.training.networks.from_config import ConfigNetwork, network_from_config
+from buddysim.training.recorded_step.from_config import ConfigNetwork, network_from_config
 from tests.training.step.small_config import CONFIG
 
 LARGER = {**CONFIG, "hidden_size": 512, "intermediate_size": 1376, "num_hidden_layers": 4, "num_attention_heads": 8,

@@ -6,7 +6,7 @@ import pytest
 
 import buddysim
 from buddysim.training.fitting.largest import _last
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.training.fitting.small_model import LARGER, small_model
 
 MIB = 2**20

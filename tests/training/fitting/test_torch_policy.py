@@ -15,7 +15,7 @@ from buddysim.training.fitting.assignment import Assignment  # noqa: E402
 from buddysim.training.fitting.block_space import BlockSpace  # noqa: E402
 from buddysim.training.fitting.fit import plan_space  # noqa: E402
 from buddysim.training.fitting.torch_policy import policy_text  # noqa: E402
-from buddysim.training.networks.from_config import network_from_config  # noqa: E402
+from buddysim.training.recorded_step.from_config import network_from_config  # noqa: E402
 from buddysim.training.request import TrainingRequest  # noqa: E402
 from tests.training.transformers import configs  # noqa: E402
 from tests.training.transformers.test_schemes_in_torch import assert_equal, gradients  # noqa: E402

@@ -13,19 +13,19 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.machine.training_table import HostLinkConfig
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
-from buddysim.training.host.optimizer_offload import DEVICES, LIBRARIES, OptimizerOffload
-from buddysim.training.host.rates import HostRates
-from buddysim.training.host.weights_offload import WeightsOffload
+from buddysim.training.cost.host_rates import HostRates
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.memory_usage import FailedRequest
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import schedule
-from buddysim.training.networks.load import load_network
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.options.checkpoint_rule import CheckpointRule
+from buddysim.training.options.optimizer_offload import DEVICES, LIBRARIES, OptimizerOffload
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.options.weights_offload import WeightsOffload
 from buddysim.training.outcome import OutOfMemory
 from buddysim.training.request import make_options
-from buddysim.training.saving.checkpoint_rule import CheckpointRule
-from buddysim.training.saving.rules import SavingRules
 from tests.training.host.test_recorded_host import ALL, CONFIG, moved, named, network_from_config
 
 RULES = st.builds(

@@ -11,10 +11,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.records import TracedOperation
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.driver import simulate
-from buddysim.training.host.optimizer_offload import OptimizerOffload
-from buddysim.training.host.weights_offload import WeightsOffload
-from buddysim.training.networks.from_config import network_from_config
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.optimizer_offload import OptimizerOffload
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.options.weights_offload import WeightsOffload
+from buddysim.training.recorded_step.from_config import network_from_config
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from buddysim.training.networks import kinds, zoo
+from buddysim.training import zoo
+from buddysim.training.networks import kinds
 from buddysim.training.networks.layer_kind import Attribute
 from buddysim.training.networks.network_bytes import baseline_network_bytes
 from buddysim.training.networks.toml_reader import parse_network

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.networks import zoo
-from buddysim.training.networks.load import load_network
+from buddysim.training import zoo
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.toml_reader import parse_network
 from buddysim.training.networks.toml_writer import to_toml
 

@@ -8,7 +8,8 @@ from types import ModuleType
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.networks import kinds, zoo
+from buddysim.training import zoo
+from buddysim.training.networks import kinds
 from buddysim.training.networks.layer_kind import LayerKind
 
 every_kind = pytest.mark.parametrize("kind", [kind for _, kind in kinds.REGISTRY.items()], ids=lambda kind: kind.name)

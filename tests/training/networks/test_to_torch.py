@@ -7,8 +7,8 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.contents.reduced_trainings import TRAININGS
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
-from buddysim.training.networks.load import load_network
 from buddysim.training.networks.reduced import reduced
 
 torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")

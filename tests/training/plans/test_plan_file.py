@@ -18,18 +18,18 @@ from buddysim.training import schemes
 from buddysim.training.autograd.offload import OffloadSettings
 from buddysim.training.cost import ConvAlgorithm, CostModel
 from buddysim.training.driver import simulate, simulate_plan
-from buddysim.training.host.optimizer_offload import DEVICES, LIBRARIES, OptimizerOffload
-from buddysim.training.host.weights_offload import WeightsOffload
 from buddysim.training.iteration.plan import Plan
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.graph import Network
+from buddysim.training.options.block_range import BlockRange
+from buddysim.training.options.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
+from buddysim.training.options.compression_rule import CompressionRule
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.optimizer_offload import DEVICES, LIBRARIES, OptimizerOffload
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.options.weights_offload import WeightsOffload
 from buddysim.training.plans.plan_file import parse_plan, plan_text
+from buddysim.training.recorded_step.from_config import network_from_config
 from buddysim.training.request import TrainingRequest, make_options
-from buddysim.training.saving.block_range import BlockRange
-from buddysim.training.saving.checkpoint_rule import CheckpointRule, OffloadedStores, StoredOperators
-from buddysim.training.saving.compression_rule import CompressionRule
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
 from tests.training.random_networks import Cost, networks
 from tests.training.random_plans import plans
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from buddysim.training import simulate
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.cli.test_train_config import CONFIG
 
 INPUT = 2 * 64 * 128 * 2  # of a block: batch, tokens, width, bf16

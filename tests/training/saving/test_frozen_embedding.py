@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from buddysim.training.networks.from_config import network_from_config
-from buddysim.training.saving.checkpoint_rule import checkpoint_rules
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.checkpoint_rule import checkpoint_rules
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.training.step.small_config import CONFIG
 
 BATCH, TOKENS, LAYERS = 2, 8, int(str(CONFIG["num_hidden_layers"]))

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from buddysim.training.autograd.offload import OffloadSettings
 from buddysim.training.autograd.records import TracedOperation
-from buddysim.training.saving.checkpoint_rule import CheckpointRule
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.checkpoint_rule import CheckpointRule
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.saving_rules import SavingRules
 from tests.training.saving.toy import NANOSECOND, Numbers, recorded, timed
 
 KILOBYTES = st.integers(1, 40).map(lambda count: 1000 * count)

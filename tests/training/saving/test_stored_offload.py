@@ -10,10 +10,10 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.records import AllocationEvent, Event, TracedOperation
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.driver import simulate
-from buddysim.training.networks.from_config import network_from_config
-from buddysim.training.saving.checkpoint_rule import CheckpointRule, StoredOperators
+from buddysim.training.options.checkpoint_rule import CheckpointRule, StoredOperators
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.recorded_step.from_config import network_from_config
 from buddysim.training.saving.largest_results import with_offloaded_results
-from buddysim.training.saving.rules import SavingRules
 from tests.training.host.test_recorded_host import CONFIG, named
 
 #: bf16 of 2 x 32 tokens; blocks store q, k, v, o, gate, up, down.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import pytest
 
 from buddysim.training.autograd.offload import OffloadSettings
-from buddysim.training.saving.checkpoint_rule import CheckpointRule
-from buddysim.training.saving.offload_rule import OffloadRule
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.checkpoint_rule import CheckpointRule
+from buddysim.training.options.offload_rule import OffloadRule
+from buddysim.training.options.saving_rules import SavingRules
 from tests.training.saving.toy import LAUNCH_PS, Numbers, recorded, timed
 
 BLOCKS = (Numbers(), Numbers())

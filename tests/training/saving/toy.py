@@ -13,14 +13,14 @@ from buddysim.training.autograd.function import Function
 from buddysim.training.autograd.offload import OffloadedTensors
 from buddysim.training.autograd.records import Product
 from buddysim.training.autograd.saved_hooks import saving_with
+from buddysim.training.cost.host_rates import HostRates
 from buddysim.training.cost.operators.host import HOST
-from buddysim.training.host.rates import HostRates
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import IterationSchedule, schedule
 from buddysim.training.networks.recorded.from_tape import network_from_tape
-from buddysim.training.saving.block_range import selector
+from buddysim.training.options.block_range import selector
+from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.saving.checkpointed_blocks import checkpoint_blocks
-from buddysim.training.saving.rules import SavingRules
 
 #: An operation of products with n rows takes n ns.
 NANOSECOND = 1000

@@ -12,7 +12,7 @@ from buddysim.cli import main
 from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes, simulate
 from buddysim.training.fitting.fit import fit
-from buddysim.training.networks.from_config import ConfigNetwork, network_from_config
+from buddysim.training.recorded_step.from_config import ConfigNetwork, network_from_config
 from buddysim.training.schemes.buddy_scaled import SUMMARY
 from tests.cli.test_train_config import CONFIG
 

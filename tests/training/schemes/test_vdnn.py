@@ -10,9 +10,9 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes
 from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration.plan import TrainingOptions
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
-from buddysim.training.networks.load import load_network
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.schemes.vdnn import moved_inputs, offloaded
 from tests.training.doubles import Cost, chain, machine

@@ -8,9 +8,9 @@ import pytest
 
 from buddysim.training.contents.recorded_densities import density_of
 from buddysim.training.driver import simulate_outcome
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.training.host.test_recorded_host import CONFIG
 
 

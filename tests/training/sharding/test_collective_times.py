@@ -21,8 +21,8 @@ from buddysim.training.driver import simulate_outcome
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import IterationSchedule, schedule
 from buddysim.training.iteration.timeline import SharedFractions
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.outcome import IterationOutcome
+from buddysim.training.recorded_step.from_config import network_from_config
 from buddysim.training.result import TrainingResult
 from tests.training.sharding.test_fully_sharded import BLOCK as WEIGHTS
 from tests.training.sharding.test_fully_sharded import CONFIG

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.networks.from_config import network_from_config
-from buddysim.training.step.run import record_step
+from buddysim.training.recorded_step.from_config import network_from_config
+from buddysim.training.recorded_step.run import record_step
 from tests.training.sharding.test_fully_sharded import BLOCK, CONFIG, REST, tape_of
 
 

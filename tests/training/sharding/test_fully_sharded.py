@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.recorded_step.from_config import network_from_config
 
 WORDS, FEATURES, INNER = 96, 32, 64
 CONFIG = {

@@ -12,9 +12,9 @@ pytest.importorskip("transformers")
 
 from buddysim.training import recipes  # noqa: E402
 from buddysim.training.architectures.read_config import read_config  # noqa: E402
-from buddysim.training.networks.config_options import ConfigOptions  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
-from buddysim.training.step.run import record_step  # noqa: E402
+from buddysim.training.options.config_options import ConfigOptions  # noqa: E402
+from buddysim.training.recorded_step.run import record_step  # noqa: E402
 from tests.training.step.scripts import (  # noqa: E402
     MasterScript,
     PlainScript,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.training.networks.from_config import network_from_config
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.training.step.small_config import CONFIG
 
 #: Elements of the weights of `CONFIG`: embedding and head, per layer q, k, v, o, gate, up, down; 5 norms of 64.

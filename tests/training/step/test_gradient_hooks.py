@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.host.optimizer_offload import OptimizerOffload
-from buddysim.training.networks.from_config import network_from_config
-from buddysim.training.saving.rules import SavingRules
+from buddysim.training.options.optimizer_offload import OptimizerOffload
+from buddysim.training.options.saving_rules import SavingRules
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.training.step.small_config import CONFIG
 
 #: As torchtune compiles: each layer by itself.

@@ -8,8 +8,8 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import float16
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.recipes import Recipe
+from buddysim.training.recorded_step.from_config import network_from_config
 from tests.training.step.small_config import CONFIG
 
 

@@ -10,7 +10,7 @@ from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.read_config import read_config
 from buddysim.training.autograd import Autocast, Tape
 from buddysim.training.autograd.dtypes import DTYPES, bfloat16, float32
-from buddysim.training.networks.config_options import Attention, ConfigOptions
+from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
 def symbolic_step(

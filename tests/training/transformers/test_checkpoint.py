@@ -13,7 +13,7 @@ from torch.utils import checkpoint  # noqa: E402
 
 from buddysim.training.autograd.blocks import blocks_of  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
-from buddysim.training.saving.checkpoint_rule import (  # noqa: E402
+from buddysim.training.options.checkpoint_rule import (  # noqa: E402
     CheckpointRule,
     StoredOperators,
     checkpoint_rules,

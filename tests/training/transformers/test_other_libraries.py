@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 from buddysim.training.architectures.read_config import read_config  # noqa: E402
 from buddysim.training.autograd import Tape  # noqa: E402
 from buddysim.training.autograd.dtypes import bfloat16, float32  # noqa: E402
-from buddysim.training.networks.config_options import ConfigOptions  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
+from buddysim.training.options.config_options import ConfigOptions  # noqa: E402
 from tests.training.transformers import other_libraries  # noqa: E402
 from tests.training.transformers.compared import (  # noqa: E402
     differences_of,

@@ -18,12 +18,12 @@ from torch.autograd.graph import save_on_cpu, saved_tensors_hooks  # noqa: E402
 
 from buddysim.training.autograd.offload import OffloadSettings  # noqa: E402
 from buddysim.training.autograd.records import TracedOperation  # noqa: E402
-from buddysim.training.host.optimizer_offload import OptimizerOffload  # noqa: E402
-from buddysim.training.host.weights_offload import WeightsOffload  # noqa: E402
-from buddysim.training.networks.from_config import network_from_config  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
-from buddysim.training.saving.offload_rule import OffloadRule  # noqa: E402
-from buddysim.training.saving.rules import SavingRules  # noqa: E402
+from buddysim.training.options.offload_rule import OffloadRule  # noqa: E402
+from buddysim.training.options.optimizer_offload import OptimizerOffload  # noqa: E402
+from buddysim.training.options.saving_rules import SavingRules  # noqa: E402
+from buddysim.training.options.weights_offload import WeightsOffload  # noqa: E402
+from buddysim.training.recorded_step.from_config import network_from_config  # noqa: E402
 from tests.training.transformers import configs  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Warning only once for all operators")]

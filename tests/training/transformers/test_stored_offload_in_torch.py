@@ -17,13 +17,13 @@ pytest.importorskip("transformers")
 
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+from buddysim.training.autograd.blocks import divide_path  # noqa: E402
 from buddysim.training.autograd.records import FreeEvent, TracedOperation  # noqa: E402
 from buddysim.training.autograd.tape import Tape  # noqa: E402
-from buddysim.training.networks.from_config import network_from_config  # noqa: E402
-from buddysim.training.peak_memory import divide_path  # noqa: E402
-from buddysim.training.saving.checkpoint_rule import CheckpointRule, StoredOperators  # noqa: E402
+from buddysim.training.options.checkpoint_rule import CheckpointRule, StoredOperators  # noqa: E402
+from buddysim.training.options.saving_rules import SavingRules  # noqa: E402
+from buddysim.training.recorded_step.from_config import network_from_config  # noqa: E402
 from buddysim.training.saving.largest_results import with_offloaded_results  # noqa: E402
-from buddysim.training.saving.rules import SavingRules  # noqa: E402
 from tests.training.transformers import configs  # noqa: E402
 from tests.training.transformers.test_checkpoint import contexts_of  # noqa: E402
 from tests.training.transformers.test_schemes_in_torch import assert_equal, gradients  # noqa: E402

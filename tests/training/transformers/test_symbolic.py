@@ -9,9 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from buddysim.training.networks.from_config import network_from_config  # noqa: E402
 from buddysim.training.networks.from_torch import network_from_torch  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
+from buddysim.training.recorded_step.from_config import network_from_config  # noqa: E402
 from tests.training.transformers import configs  # noqa: E402
 from tests.training.transformers.compared import (  # noqa: E402
     differences_of,

@@ -13,7 +13,7 @@ from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.operators.attention import Kernel
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 #: Features of a head up to which FlashAttention's kernels exist (PyTorch, `sdp_utils.cpp`).
 LARGEST_FLASH_HEAD = 256

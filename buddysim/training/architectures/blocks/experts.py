@@ -15,7 +15,7 @@ from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import float32, int32
 from buddysim.training.autograd.module import Module, Parameter
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 class Router(Module):

@@ -25,7 +25,7 @@ from buddysim.training.autograd.node import Gradients
 from buddysim.training.autograd.records import Product
 from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 @dataclass(frozen=True)

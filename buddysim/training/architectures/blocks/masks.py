@@ -10,7 +10,7 @@ from __future__ import annotations
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import bool8
 from buddysim.training.autograd.tensor import Tensor
-from buddysim.training.networks.config_options import ConfigOptions
+from buddysim.training.options.config_options import ConfigOptions
 
 
 def causal_mask(

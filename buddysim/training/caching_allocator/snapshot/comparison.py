@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.tape import Tape
-from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.caching_allocator.snapshot.event_replay import EventComparison, compare_events
 from buddysim.training.caching_allocator.snapshot.initial_state import state_before
 from buddysim.training.caching_allocator.snapshot.lifetimes import (
@@ -19,6 +18,7 @@ from buddysim.training.caching_allocator.snapshot.lifetimes import (
 )
 from buddysim.training.caching_allocator.snapshot.read import MemorySnapshot, read_snapshot
 from buddysim.training.caching_allocator.tape_replay import AllocatorReplay, replay_tape
+from buddysim.training.options.allocator_settings import AllocatorSettings
 
 
 class SizeDifference(NamedTuple):

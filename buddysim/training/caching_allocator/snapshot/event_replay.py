@@ -15,11 +15,11 @@ from buddysim.training.caching_allocator import release
 from buddysim.training.caching_allocator.allocator import AllocationFailure, CudaAllocator, Owner
 from buddysim.training.caching_allocator.blocks import SegmentBlock
 from buddysim.training.caching_allocator.rounding import SMALL_REQUEST, rounded_size
-from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.caching_allocator.snapshot.adopt import adopt, adopt_segment, take_at
 from buddysim.training.caching_allocator.snapshot.initial_state import state_before
 from buddysim.training.caching_allocator.snapshot.read import MemorySnapshot, SnapshotEvent
 from buddysim.training.caching_allocator.snapshot.recorded_driver import NotRecordedError, RecordedDriver
+from buddysim.training.options.allocator_settings import AllocatorSettings
 
 _EXAMPLES = 5
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from buddysim.training.caching_allocator.allocator import Owner
 from buddysim.training.caching_allocator.rounding import SMALL_REQUEST, SMALL_SEGMENT, rounded_size
-from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.caching_allocator.snapshot.read import (
     MemorySnapshot,
     SnapshotBlock,
     SnapshotEvent,
     SnapshotSegment,
 )
+from buddysim.training.options.allocator_settings import AllocatorSettings
 
 
 @dataclass

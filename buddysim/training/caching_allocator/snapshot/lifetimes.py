@@ -16,9 +16,9 @@ from typing import NamedTuple
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.caching_allocator.rounding import rounded_size
-from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.caching_allocator.snapshot.initial_state import StateBefore
 from buddysim.training.caching_allocator.snapshot.read import MemorySnapshot
+from buddysim.training.options.allocator_settings import AllocatorSettings
 
 KINDS = ("weights and inputs", "saved activations", "gradients", "optimizer state", "temporaries")
 

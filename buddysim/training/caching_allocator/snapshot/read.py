@@ -20,8 +20,8 @@ from buddysim.base.plain_pickle import read_plain_pickle
 from buddysim.base.schema import checked_type
 from buddysim.training.caching_allocator.allocator import DEFAULT_OWNER, Owner
 from buddysim.training.caching_allocator.blocks import BlockState
-from buddysim.training.caching_allocator.settings import AllocatorSettings
 from buddysim.training.caching_allocator.snapshot.phases import phase_of
+from buddysim.training.options.allocator_settings import AllocatorSettings
 
 WHAT = "memory snapshot"
 MAX_BYTES = 1 << 30

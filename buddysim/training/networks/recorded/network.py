@@ -15,7 +15,7 @@ from buddysim.training.networks.recorded.work import OperationWork
 if TYPE_CHECKING:
     from buddysim.training.autograd.tape import Tape
     from buddysim.training.networks.recorded.runs import Run
-    from buddysim.training.saving.rules import SavingRules
+    from buddysim.training.options.saving_rules import SavingRules
 
 #: Records a step by rules of saving.
 RecordWith = Callable[["SavingRules"], "RecordedNetwork"]

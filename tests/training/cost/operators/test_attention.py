@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from buddysim.training.calibration import fast
 from buddysim.training.cost.operators.attention import BLOCKS, AttentionConstants, attention_seconds, fraction_of
 from buddysim.training.cost.operators.figures import GpuFigures
-from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.networks.recorded.work import AttentionWork
 
 GPU = GpuFigures("by-hand", 10, 1e9, 1e12, 1.0, {"bf16": 1e13})

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.calibration.evaluate import errors
+from buddysim.training.calibration.experts import expert_extents, fit_experts, layer_seconds, moved_bytes
 from buddysim.training.cost.operators.constants import ExpertConstants, fitted_constants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
-from buddysim.training.cost.operators.fitting.evaluate import errors
-from buddysim.training.cost.operators.fitting.experts import expert_extents, fit_experts, layer_seconds, moved_bytes
 from buddysim.training.cost.operators.rows import MeasuredOperator, read_rows
 
 GPU = GpuFigures.of(TrainingMachine.load("h100-sxm"))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.calibration import fast
+from buddysim.training.calibration.evaluate import errors
 from buddysim.training.cost.operators.constants import fitted_constants
 from buddysim.training.cost.operators.figures import GpuFigures
-from buddysim.training.cost.operators.fitting import fast
-from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.memory_bound import MemoryConstants, memory_seconds
 from buddysim.training.cost.operators.rows import read_rows
 

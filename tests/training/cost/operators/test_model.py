@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.calibration.evaluate import errors
 from buddysim.training.cost import CostModel
 from buddysim.training.cost.operators.constants import (
     ExpertConstants,
@@ -18,11 +19,10 @@ from buddysim.training.cost.operators.constants import (
     parse_constants,
 )
 from buddysim.training.cost.operators.figures import GpuFigures
-from buddysim.training.cost.operators.fitting.evaluate import errors
 from buddysim.training.cost.operators.model import FLASH2_ON_HOPPER, OperatorModel, neighbours
 from buddysim.training.cost.operators.rows import read_outside
-from buddysim.training.networks.from_config import network_from_config
 from buddysim.training.networks.recorded.work import AttentionWork, OperationWork, work_of
+from buddysim.training.recorded_step.from_config import network_from_config
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from buddysim.training.calibration import fast
 from buddysim.training.cost.operators.figures import GpuFigures
-from buddysim.training.cost.operators.fitting import fast
 from buddysim.training.cost.operators.library import FP32_TILES, with_own_tiles
 from buddysim.training.cost.operators.products import ProductConstants, product_seconds
 

@@ -6,10 +6,10 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.machine.training import TrainingMachine
+from buddysim.training.calibration.gpu import fit_gpu
+from buddysim.training.calibration.shipping import rows_by_gpu
 from buddysim.training.cost.operators.constants import fitted_constants, shared_constants
 from buddysim.training.cost.operators.figures import GpuFigures
-from buddysim.training.cost.operators.fitting.gpu import fit_gpu
-from buddysim.training.cost.operators.fitting.shipping import rows_by_gpu
 from buddysim.training.cost.operators.rows import FILES, parse_rows, read_rows
 from buddysim.training.cost.operators.split import UNSHARED_GPUS, checks
 

@@ -13,6 +13,7 @@ from buddysim.training import simulate
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, Operand, Product
 from buddysim.training.iteration.recorded_allocator import two_iterations
+from buddysim.training.load_network import load_network
 from buddysim.training.networks.captured.gpu_rules import UpdateTemporary, launched_together, update_temporaries
 from buddysim.training.networks.captured.known_operators import is_generic
 from buddysim.training.networks.captured.network import CapturedNetwork
@@ -20,8 +21,7 @@ from buddysim.training.networks.captured.other_batch import OtherBatch
 from buddysim.training.networks.captured.products import products_of
 from buddysim.training.networks.captured.remarks import generic_fractions
 from buddysim.training.networks.captured.tape import tape_of_graph
-from buddysim.training.networks.load import load_network
-from buddysim.training.networks.recorded.facts import recorded_facts
+from buddysim.training.networks.recorded_facts import recorded_facts
 from tests.formats.test_operator_graph import CAPTURED
 
 

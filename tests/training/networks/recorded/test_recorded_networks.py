@@ -9,7 +9,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.training import schemes, simulate
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.cost import CostModel
-from buddysim.training.host.rates import HostRates
+from buddysim.training.cost.host_rates import HostRates
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.networks.recorded.network import RecordedNetwork

@@ -1,0 +1,1 @@
+"""What a user may choose, as plain data: nothing here acts on a step."""

@@ -1,0 +1,1 @@
+"""Records steps of models from their configurations: puts the parts of a step together."""
