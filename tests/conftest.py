@@ -11,6 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.processor_time import ProcessorTime
+
+# Assertions are rewritten at a test file's first import alone, even where PYTHONDONTWRITEBYTECODE is set.
+sys.dont_write_bytecode = False
+
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
@@ -30,7 +35,8 @@ os.environ["XDG_STATE_HOME"] = str(_STATE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark of a test that causes an unexpected error by intent."""
+    """Declare the mark of a test that causes an unexpected error by intent; measure processor time."""
+    config.pluginmanager.register(ProcessorTime(config))
     config.addinivalue_line("markers", "unexpected: causes an unexpected error (exit code 70) by intent")
 
 
