@@ -1,4 +1,4 @@
-"""Noise of the computer that runs the simulator: other figures depend on it (docs/lab/performance-log.md).
+"""Noise of the computer that runs the simulator: other figures depend on it.
 
 A virtual machine's processor is often one thread of a core. With load on the SMT sibling everything takes 1.5 to 2
 times as long (permanent load is not visible here). If the hypervisor is short of memory, accesses to pages are slow.

@@ -20,7 +20,7 @@ release = version = buddysim.__version__
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
-exclude_patterns = ["examples/**", "lab/**"]
+exclude_patterns = ["examples/**"]
 #: Pages of documents that lie outside of docs/.
 CARRIED_OVER = {
     "site/readme": "README.md",

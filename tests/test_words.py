@@ -68,7 +68,7 @@ FOREIGN: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 #: Not searched: what was tried (dated notes), this list, and quotations from papers.
-SKIPPED = re.compile(r"docs/lab/|tests/words|tests/test_words\.py|papers/.*/(reported|stated)\.toml|__pycache__|/out/")
+SKIPPED = re.compile(r"tests/words|tests/test_words\.py|papers/.*/(reported|stated)\.toml|__pycache__|/out/")
 
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
 _QUOTED = r"'(?:[^'\\\n]|\\.)*'"

@@ -41,7 +41,6 @@ MAX_MEAN = 18.0
 MIN_SHORT_FRACTION = 0.95
 #: 60,000 words, and 1,500 for each of the six subjects that came later: models, memory, times, schemes, `fit`, Triton.
 MAX_WORDS = 60_000 + 6 * 1_500
-MAX_LAB_WORDS = 30_000
 
 ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|cf|Fig|Figs|Tab|Sec|Eq|No|approx|al)\.")
 END = re.compile(r"(?<=[.!?])[)\"*]*\s+(?=[A-Z0-9`(\[*\"])")
@@ -133,24 +132,22 @@ def pages() -> dict[str, Path]:
 def main(arguments: list[str]) -> None:
     show_long = "--long" in arguments
     selected = [Path(one).resolve() for one in arguments if one != "--long"]
-    total = generated = lab = 0
+    total = generated = 0
     print(f"{'words':>7} {'sentences':>9} {'mean':>5} {'< 30':>6}  page")
     for name, path in pages().items():
         page = statistics(name, text_of(path))
-        if name.startswith("lab/"):
-            lab += page.words
-        elif name in GENERATED or path in ON_DEMAND:
+        if name in GENERATED or path in ON_DEMAND:
             generated += page.words
         elif path.is_relative_to(DOCS):
             total += page.words
         if selected and path not in selected:
             continue
-        fine = (page.mean <= MAX_MEAN and page.short_fraction >= MIN_SHORT_FRACTION) or name.startswith("lab/")
+        fine = (page.mean <= MAX_MEAN and page.short_fraction >= MIN_SHORT_FRACTION)
         mark = "" if fine else "  !"
         print(f"{page.words:7,} {len(page.prose):9} {page.mean:5.1f} {page.short_fraction:6.1%}  {name}{mark}")
         if show_long:
             print(*(f"        {count_words(one)}: {one}" for one in page.long), sep="\n")
-    print(f"{total:7,} words of docs/ by hand, {generated:,} in generated pages, {lab:,} in docs/lab/")
+    print(f"{total:7,} words of docs/ by hand, {generated:,} in generated pages")
 
 
 if __name__ == "__main__":

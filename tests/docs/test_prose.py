@@ -11,7 +11,6 @@ from tests.docs.generated import text_of
 from tests.docs.prose import (
     DOCS,
     GENERATED,
-    MAX_LAB_WORDS,
     MAX_MEAN,
     MAX_WORDS,
     MIN_SHORT_FRACTION,
@@ -23,25 +22,22 @@ from tests.docs.prose import (
 )
 
 PAGES = pages()
-PROSE = {name: path for name, path in PAGES.items() if not name.startswith("lab/")}
 
 
 def words(names: set[str]) -> int:
     return sum(count_words(text_of(PAGES[name])) for name in names)
 
 
-@pytest.mark.parametrize("name", PROSE)
+@pytest.mark.parametrize("name", PAGES)
 def test_sentences_are_short(name: str) -> None:
-    page = statistics(name, text_of(PROSE[name]))
+    page = statistics(name, text_of(PAGES[name]))
     assert page.mean <= MAX_MEAN
     assert page.short_fraction >= MIN_SHORT_FRACTION, page.long
 
 
 def test_documents_stay_within_their_budget() -> None:
     inside = {name for name, path in PAGES.items() if path.is_relative_to(DOCS)}
-    lab = {name for name in inside if name.startswith("lab/")}
-    assert words({name for name in inside - lab - set(GENERATED) if PAGES[name] not in ON_DEMAND}) <= MAX_WORDS
-    assert words(lab) <= MAX_LAB_WORDS
+    assert words({name for name in inside - set(GENERATED) if PAGES[name] not in ON_DEMAND}) <= MAX_WORDS
 
 
 def test_the_readme_is_one_screenful() -> None:

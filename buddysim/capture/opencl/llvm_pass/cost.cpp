@@ -1,6 +1,6 @@
 // Latencies are those of sm_70 in buddysim/importers/accelsim/opcodes.py, from which units.h is written.
 // Numbers of instructions: an operation without an instruction on NVIDIA GPUs is a sequence. Its length is an
-// assumption, listed in docs/lab/opencl-capture.md.
+// assumption, listed in docs/how-to/capture-opencl.md.
 #include "cost.h"
 
 #include "fold.h"
