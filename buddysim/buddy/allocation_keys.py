@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from buddysim.trace import Allocation
+if TYPE_CHECKING:
+    from buddysim.trace import Allocation
+
 
 OrdinalName = tuple[str, int]
 _ADDRESS = re.compile(r"\s*(?<![0-9a-z])0x([0-9a-f]+)(?![0-9a-z])", re.IGNORECASE)

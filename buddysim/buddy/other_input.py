@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.buddy.allocation_keys import allocation_keys, ordinal_names
 from buddysim.buddy.targets import Target, Targets
-from buddysim.trace import Trace
+
+if TYPE_CHECKING:
+    from buddysim.trace import Trace
 
 _MAX_NAMED = 4
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import nearest, shortened
@@ -15,7 +15,9 @@ from buddysim.base.result import file_name
 from buddysim.base.schema import Schema, checked
 from buddysim.base.textfile import parse_toml, read_text, toml_value
 from buddysim.buddy.allocation_keys import allocation_keys
-from buddysim.trace import Allocation, Trace
+
+if TYPE_CHECKING:
+    from buddysim.trace import Allocation, Trace
 
 LARGEST_FILE = 64 * 2**20
 _TABLE = "targets"

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
-from buddysim.buddy.profile import profile
+from buddysim.buddy.profiler import profile
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.figures.shared.scaled_gpu import ScaledGpu

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from buddysim.machine import Machine
 from buddysim.replay.crossbar.numbers import crossbar_numbers
 from buddysim.replay.dram.numbers import dram_numbers
 from buddysim.replay.l1.numbers import l1_numbers
 from buddysim.replay.l2.numbers import l2_numbers
 from buddysim.replay.link.numbers import link_numbers
 from buddysim.replay.sm.numbers import sm_numbers
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 #: Pages of 2 KiB for reservations more than 512 buckets of a port or 16,384 slots of a table ahead: at most 2 GiB.
 HORIZON_PAGES = 1 << 20

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from buddysim.compress import SECTOR_BYTES
-from buddysim.machine import Machine
 from buddysim.machine.units import Bandwidth
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 COST_PER_PS = 1024  # port.FINE_BITS
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.option import FILE, option_field, same_option
 from buddysim.base.signature import described
-from buddysim.buddy import ProfileOptions, Targets
-from buddysim.machine import Machine
+from buddysim.buddy.profile_options import ProfileOptions
 from buddysim.replay.schemes import DEFAULT
 from buddysim.replay.sensitivity import ALL, AUTO, KINDS, MAX_INSTRUCTIONS, MAX_RUNS, NONE
-from buddysim.trace import Trace
+
+if TYPE_CHECKING:
+    from buddysim.buddy import Targets
+    from buddysim.machine import Machine
+    from buddysim.trace import Trace
 
 Path = str | os.PathLike[str]
 
@@ -104,4 +108,6 @@ class ReplayRequest:
 
     def load_machine(self) -> Machine:
         """Return its machine, loaded where the request has a name or a path."""
+        from buddysim.machine import Machine
+
         return self.machine if isinstance(self.machine, Machine) else Machine.load(self.machine)

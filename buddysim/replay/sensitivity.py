@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.machine import Machine
 from buddysim.machine.units import Time
-from buddysim.replay.result import ReplayResult
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
+    from buddysim.replay.result import ReplayResult
 
 KINDS = ("latency", "compute-gaps", "seed")
 NONE, AUTO, ALL = "none", "auto", "all"
@@ -32,7 +34,7 @@ REPORT_EVERY_S = 0.2
 NO_DIFFERENCE = "no difference that this trace can tell"
 
 Progress = Callable[[int, int], None]
-RunChanged = Callable[["Perturbation", Progress], ReplayResult]
+RunChanged = Callable[["Perturbation", Progress], "ReplayResult"]
 
 _LATENCIES = ("l1", "l2", "dram", "link")  # sections whose `load_to_use` is perturbed
 #: The changes of l1, l2, dram, link and compute gaps in millionths, and what is added to the seed. They are selected

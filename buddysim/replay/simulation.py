@@ -11,8 +11,8 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.option import field_options
 from buddysim.base.signature import show_options
 from buddysim.buddy import AllocationProfile, ProfileOptions, SizeSource, Targets, profile_with, targets_of_other_input
-from buddysim.buddy.profile import observe
 from buddysim.buddy.profile_options import SYNTHETIC_SEEDS
+from buddysim.buddy.profiler import observe
 from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.compute_gap_scale import MAX_DENOMINATOR, exact_compute_gap_scale

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from buddysim.buddy import AllocationProfile, Distribution, Profile, ProfileOptions
-from buddysim.buddy.profile import STATES
 from buddysim.buddy.profile_options import SYNTHETIC_SEEDS
+from buddysim.buddy.profiler import STATES
 from buddysim.report.quantities import (
     format_bytes,
     format_percent,

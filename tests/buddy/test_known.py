@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import buddysim.trace as bt
 from buddysim.buddy import SizeSource
 from buddysim.buddy.distribution import Distribution
-from buddysim.buddy.profile import COUNTED_ENTRIES, observe, profile
+from buddysim.buddy.profiler import COUNTED_ENTRIES, observe, profile
 from buddysim.replay import simulation
 from tests.trace.builders import write_small
 

@@ -227,7 +227,7 @@ def test_a_pipe_stays_one(tmp_path: Path) -> None:
 
 def test_profile_looks_at_its_output_first(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        sys.modules["buddysim.buddy.profile"], "observe", lambda *_: pytest.fail("it has begun to work")
+        sys.modules["buddysim.buddy.profiler"], "observe", lambda *_: pytest.fail("it has begun to work")
     )
     assert keeps_its_promise(["profile", str(trace), "-o", str(tmp_path / "missing" / "out")])[0] == 2
 

@@ -32,4 +32,17 @@ def test_the_programs_help_imports_no_library_and_nothing_that_commands_do(optio
     assert not modules & {"numpy", "pydantic", "rich", "matplotlib"}
     own = {name for name in modules if name.startswith("buddysim.")}
     assert {name.split(".")[1] for name in own} <= {"__main__", "base", "capture", "cli"}
-    assert len(modules) < 220
+    assert len(modules) < 240
+
+
+def test_the_help_of_run_knows_schemes_and_options_but_no_trace_and_no_machine() -> None:
+    modules = modules_after("run", "--help")
+    assert not modules & {
+        "buddysim.buddy.profiler",
+        "buddysim.machine.model",
+        "buddysim.replay.driver",
+        "buddysim.replay.result",
+        "buddysim.trace",
+        "rich",
+    }
+    assert len(modules) < 510

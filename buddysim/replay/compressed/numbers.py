@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from buddysim.machine import Machine
+from typing import TYPE_CHECKING
+
 from buddysim.replay.port_costs import COST_PER_PS
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 
 def compressed_numbers(machine: Machine, eight_byte_class: bool) -> dict[str, int]:

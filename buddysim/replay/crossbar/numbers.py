@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from buddysim.compress import SECTOR_BYTES
-from buddysim.machine import Machine
 from buddysim.replay.port_costs import port_cost, sector_ps
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 
 def crossbar_numbers(m: Machine) -> dict[str, object]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES
-from buddysim.machine import Machine
 from buddysim.replay.port_costs import sector_ps
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 MAX_CCD_SLOTS = 56  # the reservation table of the bus is searched in windows of 57
 MIN_BURST_PS = 2

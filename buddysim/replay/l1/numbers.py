@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from buddysim.compress import ENTRY_BYTES
-from buddysim.machine import Machine
 from buddysim.replay.port_costs import core_cycle_ps
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 #: Lines that may wait in front of an L1 before warps stop issuing to it; assumed: one fully divergent instruction.
 L1_QUEUE_LINES = 32

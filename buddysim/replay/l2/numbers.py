@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
-from buddysim.machine import Machine
 from buddysim.replay.port_costs import COST_PER_PS, port_cost
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 
 def l2_numbers(m: Machine) -> dict[str, object]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from buddysim.machine import Machine
 from buddysim.replay.port_costs import COST_PER_PS
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 
 def link_numbers(m: Machine) -> dict[str, object]:

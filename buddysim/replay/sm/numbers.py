@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from buddysim.machine import Machine
+from typing import TYPE_CHECKING
+
 from buddysim.replay.port_costs import core_cycle_ps
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 
 def sm_numbers(m: Machine) -> dict[str, object]:

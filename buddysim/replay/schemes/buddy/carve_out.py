@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from buddysim.buddy import ProfileOptions
-from buddysim.buddy.targets import Target
 from buddysim.compress import ENTRY_BYTES
-from buddysim.machine import Machine
 from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.schemes.buddy.keys import BuddyConfig
+
+if TYPE_CHECKING:
+    from buddysim.buddy import ProfileOptions
+    from buddysim.buddy.targets import Target
+    from buddysim.machine import Machine
 
 METADATA_BYTES = Fraction(1, 2)  # of an entry, 4 bits: Buddy Compression, section 3.2
 

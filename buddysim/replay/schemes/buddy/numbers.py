@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from buddysim.compress import SECTOR_BYTES
-from buddysim.machine import Machine
 from buddysim.replay.port_costs import COST_PER_PS
 from buddysim.replay.schemes.buddy.keys import MetadataCacheConfig
+
+if TYPE_CHECKING:
+    from buddysim.machine import Machine
 
 
 def metadata_numbers(machine: Machine) -> dict[str, int]:
