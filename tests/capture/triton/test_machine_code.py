@@ -10,7 +10,7 @@ from buddysim.capture.triton_kernels.layouts import AccessLayout, access_positio
 from buddysim.capture.triton_kernels.path import PathFinder, ProgramPath
 from buddysim.capture.triton_kernels.ptx import Position, number_lines, read_ptx
 from buddysim.capture.triton_kernels.sass import read_sass
-from buddysim.capture.triton_kernels.timing import PathTimes
+from buddysim.capture.triton_kernels.timing import PathTimes, _TensorCopies
 
 PTX = """
 .visible .entry k(
@@ -143,3 +143,30 @@ def test_copies_of_an_element() -> None:
     owners = layout.owners(2)
     assert owners[0].tolist() == [lane < 8 for lane in range(32)]
     assert not owners[1].any()
+
+
+TENSOR_COPIES = """
+	.section	.text.k,"ax",@progbits
+        /*0000*/                   UTMALDG.2D [UR8], [UR4] ;
+        /*0010*/                   UTMALDG.2D [UR8], [UR4] ;
+        /*0020*/                   UTMALDG.2D [UR8], [UR4] ;
+        /*0030*/                   UTMALDG.2D [UR8], [UR4] ;
+        /*0040*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR8], R2 ;
+        /*0050*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR8], R2 ;
+        /*0060*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR8], R2 ;
+        /*0070*/                   EXIT ;
+"""
+
+
+def test_a_wait_is_for_its_part_of_the_copies_before_it() -> None:
+    """Of 4 copies and 3 waits the n-th wait is for the first 4n/3, rounded up: 2, 3 and 4, so 2, 1 and 0 may go on."""
+    sass = read_sass(TENSOR_COPIES, "k")
+    unused = (-1,) * len(sass.instructions)
+    copies = _TensorCopies(sass, ProgramPath(tuple(range(len(sass.instructions))), unused, unused, unused, 0))
+    waits = []
+    for instruction in sass.instructions:
+        if instruction.name == "UTMALDG":
+            assert copies.issued(instruction).split()[3] == "LDGDEPBAR"
+        elif line := copies.waiting(instruction):
+            waits.append(line.split()[-1])
+    assert waits == ["2", "1", "0"]
