@@ -13,6 +13,7 @@ from types import ModuleType
 from buddysim.analyses.analysis_options import AnalysisOptions
 from buddysim.analyses.analysis_result import AnalysisResult, DoesNotApply
 from buddysim.base.registry import Registry, modules_with
+from buddysim.base.returned import returned
 from buddysim.trace import Trace
 from buddysim.trace.partial import partial_contents, require_complete
 
@@ -52,7 +53,8 @@ def analyse(trace: Trace, name: str, options: AnalysisOptions | None = None) -> 
     """
     options = options or AnalysisOptions()
     require_complete(trace, options.partial)
-    result: AnalysisResult = REGISTRY.find(name).analyse(trace, options)
+    function = REGISTRY.find(name).analyse
+    result = returned(function(trace, options), AnalysisResult, f"analysis {name}: analyse", function)
     if trace.interrupted:
         result = replace(result, notes=(f"partial trace: it has {partial_contents(trace)}", *result.notes))
     return result

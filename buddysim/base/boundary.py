@@ -24,7 +24,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.plugin_modules import source_of_module
+from buddysim.base.plugin_modules import installed, loaded, source_of, source_of_module
+from buddysim.base.returned import WrongReturn
 from buddysim.base.signals import Stopped, again, raise_lost
 from buddysim.base.terminal import one_line, say
 
@@ -87,7 +88,7 @@ def ending(error: BaseException) -> Ending:
         return Ending(EXIT_USER_ERROR, f"error: {error}")
     if isinstance(error, OSError):
         name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        return Ending(EXIT_USER_ERROR, f"error: {name}{error.strerror or error}")
+        return Ending(EXIT_USER_ERROR, f"error: {_by_plugin(error)}{name}{error.strerror or error}")
     if isinstance(error, ModuleNotFoundError) and _is_uncompiled(error.name or ""):
         return Ending(
             EXIT_USER_ERROR, f"error: {error.name} isn't compiled: expected `make build` first, or pip install ."
@@ -95,7 +96,8 @@ def ending(error: BaseException) -> Ending:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in NEEDED:
         return Ending(EXIT_USER_ERROR, f"error: {sys.executable} has no package {error.name}: {_RIGHT_PYTHON}")
     if isinstance(error, MemoryError):
-        return Ending(EXIT_USER_ERROR, f"error: out of memory: {error}" if str(error) else "error: out of memory")
+        message = f": {error}" if str(error) else ""
+        return Ending(EXIT_USER_ERROR, f"error: {_by_plugin(error)}out of memory{message}")
     if os.environ.get(VARIABLE) == "1":
         traceback.print_exception(error)
     return Ending(EXIT_UNEXPECTED, f"unexpected: {named(error)}; {_saved(error)}")
@@ -113,10 +115,19 @@ def run_program(run: Callable[[], int]) -> int:
 
 
 def named(error: BaseException) -> str:
-    """Return the plug-in that raised an error, if any, the error's class and its message."""
-    plugin = _plugin_in(error.__traceback__)
+    """Return the plug-in that an error comes from, if any, the error's class and its message.
+
+    Where no function of a plug-in is on the error's way, those in use are named: what one returned can fail later.
+    """
     message = f": {error}" if str(error) else ""
-    return one_line(f"{plugin}{type(error).__name__}{message}", _LONGEST_MESSAGE)
+    in_use = ", ".join(str(source_of(module)) for module in (*loaded.values(), *installed.values()))
+    before = _by_plugin(error) or (f"with plug-in {in_use}: " if in_use else "")
+    return f"{one_line(before)} {one_line(f'{type(error).__name__}{message}', _LONGEST_MESSAGE)}".lstrip()
+
+
+def _by_plugin(error: BaseException) -> str:
+    plugin = plugin_of(error)
+    return "" if plugin is None else f"plug-in {plugin}: "
 
 
 @contextlib.contextmanager
@@ -199,11 +210,24 @@ def _traceback_lines(error: BaseException) -> list[str]:
     return lines
 
 
-def _plugin_in(trace: TracebackType | None) -> str:
-    """Return ``plug-in FILE: `` where the innermost frame of a plug-in is on the way of an error, else nothing."""
-    text = ""
+def plugin_of(error: BaseException) -> Any:
+    """Return the file of the plug-in whose function is the innermost on the way of an error or of its causes."""
+    if isinstance(error, WrongReturn):
+        return error.plugin
+    seen: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if seen is None:
+            break
+        source = _innermost_plugin(seen.__traceback__)
+        if source is not None:
+            return source
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def _innermost_plugin(trace: TracebackType | None) -> Path | None:
+    innermost = None
     while trace is not None:
-        source = source_of_module(str(trace.tb_frame.f_globals.get("__name__")))
-        text = f"plug-in {source}: " if source is not None else text
+        innermost = source_of_module(str(trace.tb_frame.f_globals.get("__name__"))) or innermost
         trace = trace.tb_next
-    return text
+    return innermost

@@ -24,6 +24,7 @@ from buddysim.base import boundary, plugins, signals
 from buddysim.base.boundary import EXIT_USER_ERROR
 from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
+from buddysim.base.returned import returned
 from buddysim.base.terminal import say
 
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
@@ -244,7 +245,7 @@ def _run(argv: Sequence[str] | None) -> int:
     args = make_parser(complete=any(text.startswith(COMPLETION) for text in arguments)).parse_args(arguments)
     if args.command != "capture":  # whose scripts may draw; figures here go to files, and matplotlib fails for others
         os.environ.pop("MPLBACKEND", None)
-    code = int(args.run(args))
+    code = returned(args.run(args), int, f"command {args.command}: run", args.run)
     sys.stdout.flush()
     return code
 

@@ -24,8 +24,9 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from buddysim.base.output import check_output, is_standard_output
+    from buddysim.base.returned import returned
     from buddysim.base.terminal import one_line, warn
-    from buddysim.importers import REGISTRY, Importer
+    from buddysim.importers import REGISTRY, Importer, ImportResult
     from buddysim.report.screen import print_screen
 
     importer: Importer = REGISTRY.find(args.format)
@@ -37,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
             imported = importer.import_trace(args, command, lambda what: status.update(one_line(what)))
     else:
         imported = importer.import_trace(args, command, lambda what: None)
+    imported = returned(imported, ImportResult, f"importer {args.format}: import_trace", importer.import_trace)
     for warning in imported.warnings:
         warn(warning)
     if is_standard_output(args.output):

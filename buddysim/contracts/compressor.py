@@ -72,8 +72,8 @@ def _wrong_sizes(subject: Subject) -> Iterator[str]:
     for trial in _trials(subject):
         sizes = compressed_bits(trial.data, subject.name, **trial.options)
         if not isinstance(sizes, np.ndarray) or sizes.dtype != np.uint32 or sizes.shape != (len(trial.parts),):
-            found = f"{sizes.dtype} of shape {sizes.shape}" if isinstance(sizes, np.ndarray) else type(sizes).__name__
-            yield f"sizes of {trial.what}: {found}: expected {len(trial.parts)} of uint32"
+            got = f"{sizes.dtype} of shape {sizes.shape}" if isinstance(sizes, np.ndarray) else type(sizes).__name__
+            yield f"sizes of {trial.what}: {got}: expected {len(trial.parts)} of uint32"
 
 
 def _by_neighbours(subject: Subject) -> Iterator[str]:

@@ -11,7 +11,7 @@ from buddysim.contracts.contract import Contract, Subject
 
 _REPLAY = "buddysim.replay."
 
-#: The module of this folder that has a kind's contracts; imported as they are asked for.
+#: The module of this folder that has a kind's contracts; imported at first use.
 HOMES = {
     "compressor": "compressor",
     "replay scheme": "schemes",

@@ -37,6 +37,6 @@ def tensors() -> list[NDArray[np.uint8]]:
     for count in (0, 1, 33, 700, 1500):
         for density, run in ((0.0, 1), (0.3, 1), (0.5, 40), (0.9, 3), (1.0, 1)):
             values = draw.integers(1, 4 if run == 3 else 2**32, count)
-            kept = np.repeat(draw.random(count // run + 1) < density, run)[:count]
-            made.append((values * kept).astype("<u4").view(np.uint8))
+            nonzero = np.repeat(draw.random(count // run + 1) < density, run)[:count]
+            made.append((values * nonzero).astype("<u4").view(np.uint8))
     return made

@@ -28,6 +28,7 @@ from types import ModuleType
 from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
 from buddysim.base.registry import Registry, modules_with
+from buddysim.base.returned import returned
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting.figure_format import FigureFormat
 from buddysim.plotting.save import save_figure
@@ -59,13 +60,15 @@ def plot(
     BuddysimError
         an unknown figure, a file that cannot be written, results that cannot be read
     """
+    from matplotlib.figure import Figure
+
     figure = REGISTRY.find(name)
     numbers = figure.data(source)
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     if format is None or format.width_in is None:
         format = replace(format or FigureFormat(), width_in=getattr(figure, "WIDTH_IN", None))
     with source.result_errors(f"plot {name}"):
-        formatted = format.apply(figure.draw(numbers))
+        formatted = format.apply(returned(figure.draw(numbers), Figure, f"figure {name}: draw", figure.draw))
         for one in paths:
             save_figure(formatted, one)
     if hasattr(numbers, "csv_rows"):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from buddysim.base.returned import returned
 from buddysim.training import schemes
+from buddysim.training.iteration.plan import Plan
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.not_simulated import NotSimulatedError
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
     from buddysim.training.cost import CostModel
-    from buddysim.training.iteration.plan import Plan, TrainingOptions
+    from buddysim.training.iteration.plan import TrainingOptions
     from buddysim.training.networks.graph import Network
 
 #: Options of a recorded step whose operations belong to no layer: their values without effect.
@@ -38,7 +40,8 @@ def make_plan(
         a plan by layers of a step that has operations of no layer: collectives, micro-steps, updates in the backward
         pass; tensors that compiled code doesn't save
     """
-    plan: Plan = schemes.REGISTRY.find(scheme).plan(network, batch, machine, cost, scheme, options)
+    make = schemes.REGISTRY.find(scheme).plan
+    plan = returned(make(network, batch, machine, cost, scheme, options), Plan, f"training scheme {scheme}: plan", make)
     plan = plan.as_recorded_if_idle(network)
     if isinstance(network, RecordedNetwork) and not plan.as_recorded:
         moves = plan.stash or plan.offload_saved_tensors or plan.host_optimizer or plan.separate_backward

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.boundary import named, plugin_of
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.terminal import one_line
@@ -185,7 +186,10 @@ class ResultSource:
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             if not self._is_result:
                 raise
-            missing = f"{shortened(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
+            if plugin_of(error) is not None:
+                missing = named(error)
+            else:
+                missing = f"{shortened(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
             raise BuddysimError(f"{self.file}: not a result for '{what}': {missing}") from None
 
     def _saved(self, key: str, command: str) -> Results:

@@ -16,6 +16,7 @@ from types import ModuleType
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.registry import Registry
+from buddysim.base.returned import returned
 from buddysim.training.networks.graph import Network
 
 
@@ -27,17 +28,8 @@ class ZooEntry:
 
     @cached_property
     def network(self) -> Network:
-        """The network.
-
-        Raises
-        ------
-        BuddysimError
-            where the function of a plug-in builds something else
-        """
-        network = self.build()
-        if not isinstance(network, Network):
-            raise BuddysimError(f"network {self.name}: expected a Network, its function returned {shortened(network)}")
-        return network
+        """The network."""
+        return self._built()
 
     @property
     def settings(self) -> dict[str, int | bool]:
@@ -66,9 +58,12 @@ class ZooEntry:
                     f"network {self.name}: setting {shortened(name)}: expected {expected}{hint(name, self.settings)}"
                 )
             settings[name] = _value(self.name, name, value, self.settings[name])
-        network = self.build(**settings)
+        network = self._built(**settings)
         network.name = f"{self.name}:{text}"
         return network
+
+    def _built(self, **settings: int | bool) -> Network:
+        return returned(self.build(**settings), Network, f"network {self.name}: its function", self.build)
 
     @property
     def summary(self) -> str:

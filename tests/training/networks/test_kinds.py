@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from buddysim.base.errors import BuddysimError
+from buddysim.base.returned import WrongReturn
 from buddysim.training import zoo
 from buddysim.training.networks import kinds
 from buddysim.training.networks.layer_kind import LayerKind
@@ -56,5 +56,5 @@ def test_modules_of_other_contents_have_no_kinds_and_no_networks() -> None:
 
 def test_a_function_that_builds_no_network_is_refused() -> None:
     recipe = zoo.REGISTRY.adopt(module(NETWORKS={"mine": lambda: 5}))["mine"]
-    with pytest.raises(BuddysimError, match="network mine: expected a Network, its function returned 5"):
+    with pytest.raises(WrongReturn, match="network mine: its function returned 5, expected a Network"):
         _ = recipe.network
