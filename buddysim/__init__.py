@@ -3,10 +3,17 @@
 The public names load on first use, so that ``import buddysim`` and the command line start at once.
 """
 
-from __future__ import annotations
+# The first lines that can be interrupted: until `base.signals` handles Ctrl-C, it ends a command without a traceback.
+# No other module comes before them. A program that imports buddysim keeps its own handler.
+import _signal
+import sys
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+_is_command = (sys.argv[:1] == ["-m"] and "buddysim" in sys.orig_argv) or "".join(sys.argv[:1]).endswith("/buddysim")
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler and _is_command:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+from importlib import import_module  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 if TYPE_CHECKING:
     from buddysim import compress, sweep, training

@@ -162,10 +162,19 @@ def _set_deferred(is_deferred: bool) -> Iterator[None]:
         _raise_if_any()
 
 
-@contextlib.contextmanager
-def without_terminal() -> Iterator[None]:
+def without_terminal() -> contextlib.AbstractContextManager[None]:
     """Threads and processes that start within the block never get the signals of a terminal: they inherit its mask."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _TERMINAL)
+    return _without(_TERMINAL)
+
+
+def without_signals() -> contextlib.AbstractContextManager[None]:
+    """Processes that start within the block get none of the signals that end this one: they inherit its mask."""
+    return _without((signal.SIGINT, *ENDING))
+
+
+@contextlib.contextmanager
+def _without(numbers: Iterable[int]) -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
     finally:

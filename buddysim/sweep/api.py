@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from buddysim.base import signals
 from buddysim.base.errors import BuddysimError
 from buddysim.base.host_memory import memory_available
 from buddysim.sweep import cluster, memory_grants
-from buddysim.sweep.certificates import RunCertificates
+from buddysim.sweep.certificates import RunCertificates, can_be_made
 from buddysim.sweep.estimate import Estimate
 from buddysim.sweep.plan import SweepPlan, make_plan
 from buddysim.sweep.point import SweepPoint
@@ -177,10 +178,8 @@ def executor_maker(workers: int | None = None, scheduler: str | None = None, slu
 
         def of_jobs(plan: SweepPlan, waiting: Callable[[str], object]) -> Executor:
             certificates = RunCertificates(plan.store.folder)
-            return cluster.Cluster(
-                str(plan.store.folder), lambda: job_cluster(jobs, certificates.security()), jobs.text, None, waiting,
-                certificates,
-            )  # fmt: skip
+            make = partial(job_cluster, jobs, certificates.security_of_jobs())
+            return cluster.Cluster(str(plan.store.folder), make, jobs.text, None, waiting, certificates)
 
         return of_jobs
     if workers is not None and workers < 1:
@@ -197,7 +196,12 @@ def _local(workers: int | None, plan: SweepPlan, waiting: Callable[[str], object
         return SerialExecutor(folder, waiting)
     if not cluster.installed():
         return SerialExecutor(folder, waiting, "1 (in this process; more need pip install 'buddysim[sweep]')")
+    if workers is None and not can_be_made():
+        return SerialExecutor(folder, waiting, "1 (in this process; more need apt install openssl)")
     count = min(count, len(plan.missing))
     max_bytes = int(memory_available() * memory_grants.FRACTION)
     text = f"{count} (processes on this machine)"
-    return cluster.Cluster(folder, lambda: cluster.local_cluster(count), text, max_bytes, waiting)
+    certificates = RunCertificates(plan.store.folder)  # else every user of this computer could run code as this one
+    return cluster.Cluster(
+        folder, lambda: cluster.local_cluster(count, certificates.security()), text, max_bytes, waiting, certificates
+    )

@@ -17,8 +17,14 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 
 FOLDER = "certificates"
+_PROGRAM = "openssl"
 _DAYS = 365
 _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+
+
+def can_be_made() -> bool:
+    """Return whether the program openssl is installed."""
+    return shutil.which(_PROGRAM) is not None
 
 
 class RunCertificates:
@@ -45,19 +51,25 @@ class RunCertificates:
             raise
 
     def _make(self) -> None:
-        command = ["openssl", "req", "-x509", *_CURVE, "-nodes", "-days", str(_DAYS), "-subj", "/CN=buddysim",
+        command = [_PROGRAM, "req", "-x509", *_CURVE, "-nodes", "-days", str(_DAYS), "-subj", "/CN=buddysim",
                    "-keyout", str(self.key), "-out", str(self.certificate)]  # fmt: skip
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         except FileNotFoundError:
             raise BuddysimError(
-                "jobs need the program openssl for the certificates of the run: expected apt install openssl"
+                "workers need the program openssl for the certificates of the run: expected apt install openssl"
             ) from None
         if done.returncode:
             raise BuddysimError(f"openssl made no certificate in {self._folder}: {done.stderr.strip()}")
 
     def security(self) -> Any:
         """Return Dask's settings: encryption is required, and so is this certificate on both sides."""
+        from distributed.security import Security
+
+        return Security(**self._settings())
+
+    def security_of_jobs(self) -> Any:
+        """Return `security` for workers in the jobs of a batch system."""
         from distributed.security import Security
 
         class OfJobs(Security):  # type: ignore[misc]
@@ -68,10 +80,13 @@ class RunCertificates:
                     return config
                 return {name: None if value is None else shlex.quote(value) for name, value in config.items()}
 
+        return OfJobs(**self._settings())
+
+    def _settings(self) -> dict[str, Any]:
         key, certificate = str(self.key), str(self.certificate)
         roles = {f"tls_{role}_{part}": path for role in ("client", "scheduler", "worker")
                  for part, path in (("key", key), ("cert", certificate))}  # fmt: skip
-        return OfJobs(require_encryption=True, tls_ca_file=certificate, **roles)
+        return {"require_encryption": True, "tls_ca_file": certificate, **roles}
 
     def close(self) -> None:
         """Remove the files."""

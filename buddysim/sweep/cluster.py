@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from buddysim.base.boundary import inside
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.base.signals import deferred, without_terminal
+from buddysim.base.signals import deferred, without_signals, without_terminal
 from buddysim.sweep import memory_grants
 from buddysim.sweep.certificates import RunCertificates
 from buddysim.sweep.execute import BUG, KILLED, MEMORY, Outcome, failure, run_point
@@ -267,14 +267,28 @@ def _made(make: Callable[[], Any], text: str) -> Any:
     raise AssertionError
 
 
-def local_cluster(workers: int) -> Any:
-    """Worker processes of one thread each on this machine."""
+def start_tracker() -> None:
+    """Start multiprocessing's process that tracks resources, which no signal to this command may end.
+
+    The processes that outlive it would print tracebacks.
+    """
     from multiprocessing import resource_tracker
 
+    with without_signals():
+        resource_tracker.ensure_running()
+
+
+def local_cluster(workers: int, security: Any) -> Any:
+    """Worker processes of one thread each on this machine.
+
+    Parameters
+    ----------
+    security : the certificates of the run (`certificates.RunCertificates.security`)
+    """
     from distributed import LocalCluster
 
-    resource_tracker.ensure_running()  # its start lets signals of the terminal through
-    with without_terminal():
+    start_tracker()
+    with without_terminal():  # after the start of the tracker, which lets some signals through
         return LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
@@ -282,6 +296,7 @@ def local_cluster(workers: int) -> Any:
             memory_limit=0,
             dashboard_address="127.0.0.1:0",
             host="127.0.0.1",
+            security=security,
             silence_logs=logging.CRITICAL,
         )
 

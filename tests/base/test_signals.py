@@ -163,3 +163,22 @@ def test_an_interrupt_of_code_that_is_run_as_text_does_not_change_the_exit_code(
         check=False,
     )
     assert (done.returncode, done.stderr) == (130, "buddysim: interrupted; nothing half-written was left\n")
+
+
+@pytest.mark.parametrize("module", ["buddysim.base", "buddysim.base.signals", "buddysim.base.terminal"])
+def test_ctrl_c_during_the_first_imports_of_a_command_says_nothing(module: str, tmp_path: Path) -> None:
+    """The finder sends it when the module is imported."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupts())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "buddysim", "--version"], env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr, done.stderr
+    assert done.returncode in (-signal.SIGINT, 130)

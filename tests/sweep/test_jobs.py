@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.api import run_sweep
 from buddysim.sweep.certificates import RunCertificates
+from buddysim.sweep.cluster import local_cluster
 from buddysim.sweep.jobs import Jobs, make_cluster, read_jobs
 from buddysim.sweep.study import StudyReader
 
@@ -39,7 +42,7 @@ def test_the_job_script_asks_for_what_the_file_says(tmp_path: Path) -> None:
     jobs = read_jobs(tmp_path / "jobs.toml")
     assert jobs.text == "3 slurm jobs of 4 workers"
     certificates = RunCertificates(tmp_path / "a store")
-    cluster = make_cluster(jobs, certificates.security())
+    cluster = make_cluster(jobs, certificates.security_of_jobs())
     try:
         script = cluster.job_script().splitlines()
         assert cluster.scheduler_address.startswith("tls://127.0.0.1:")
@@ -75,17 +78,21 @@ def test_certificates_are_of_this_user_alone_and_end_with_the_run(
     certificates.close()
     assert [*tmp_path.iterdir()] == []
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(BuddysimError, match="jobs need the program openssl"):
+    with pytest.raises(BuddysimError, match="workers need the program openssl"):
         RunCertificates(tmp_path)
     assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.slow
-def test_a_scheduler_of_jobs_takes_nobody_without_its_certificate(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of_jobs", [True, False], ids=["jobs", "this computer"])
+def test_a_scheduler_takes_nobody_without_its_certificate(of_jobs: bool, tmp_path: Path) -> None:
     from distributed import Client
 
     certificates = RunCertificates(tmp_path)
-    cluster = make_cluster(Jobs(jobs=1, memory="1 GB", system="local"), certificates.security())
+    if of_jobs:
+        cluster = make_cluster(Jobs(jobs=1, memory="1 GB", system="local"), certificates.security_of_jobs())
+    else:
+        cluster = local_cluster(1, certificates.security())
     other = RunCertificates(tmp_path)
     address = cluster.scheduler_address
     try:
@@ -98,6 +105,35 @@ def test_a_scheduler_of_jobs_takes_nobody_without_its_certificate(tmp_path: Path
         cluster.close()
         certificates.close()
         other.close()
+
+
+def test_a_sweep_on_this_computer_has_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other user of a login node could run code as its owner without them."""
+    asked: list[Any] = []
+
+    def refuse(workers: int, security: Any) -> Any:
+        asked.append(security)
+        raise RuntimeError("no workers here")
+
+    monkeypatch.setattr("buddysim.sweep.cluster.local_cluster", refuse)
+    trace = str(ROOT / "traces" / "lud256.bin")
+    with pytest.raises(BuddysimError, match="no workers here"):
+        run_sweep(set={"trace": trace}, grid={"seed": [1, 2]}, store=tmp_path / "s", workers=2)
+    assert asked[0].require_encryption
+    assert asked[0].tls_scheduler_cert
+    assert not (tmp_path / "s" / "certificates").exists()
+
+
+def test_no_signal_to_a_sweep_ends_the_tracker_of_its_resources() -> None:
+    program = (
+        "from buddysim.sweep.cluster import start_tracker; start_tracker()\n"
+        "from multiprocessing import resource_tracker as t\n"
+        "print(open(f'/proc/{t._resource_tracker._pid}/status').read())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    (mask,) = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("SigBlk")]
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1):
+        assert int(mask, 16) >> number - 1 & 1
 
 
 @pytest.mark.parametrize(
