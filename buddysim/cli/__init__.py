@@ -1,8 +1,9 @@
 """The command line: ``python -m buddysim COMMAND``, one module of this folder per command.
 
-A command is a module with ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(args) -> int``. It raises
-`BuddysimError` for what a user did wrong; everything else about errors is decided in `base.boundary`. Arguments are
-added to a command's parser when they are needed: they come from registries whose modules take time to import.
+A command is a module with ``NAME``, ``TASK``, ``HELP``, ``add_arguments(parser)`` and ``run(args) -> int``: the help
+screen of the program lists it under its task. It raises `BuddysimError` for what a user did wrong; everything else
+about errors is decided in `base.boundary`. Arguments are added to a command's parser when they are needed: they come
+from registries whose modules take time to import.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, NoReturn
 import buddysim
 from buddysim.base import boundary, plugins, signals
 from buddysim.base.boundary import EXIT_USER_ERROR
+from buddysim.base.hints import hint, shortened, shortened_name
 from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
 from buddysim.base.returned import returned
@@ -32,7 +34,9 @@ EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 _COLLECT_EVERY = 1_000_000
 """New objects between two searches for cycles: simulators make millions of tuples, and hardly a cycle."""
 
-CONTRACT = ("NAME", "HELP", "add_arguments", "run")
+#: What a sub-command has.
+SUBCOMMAND = ("NAME", "HELP", "add_arguments", "run")
+CONTRACT = ("TASK", *SUBCOMMAND)
 COMPLETION = "--print-completion"
 
 
@@ -57,6 +61,14 @@ class Parser(argparse.ArgumentParser):
         say(f"error: {prefix}{message} (try: {self.prog} --help)")
         raise Finished(EXIT_USER_ERROR)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        if isinstance(action, argparse._SubParsersAction):
+            self.error(f"{action.dest} {shortened(value)}: unknown{hint(value, known) or _one_of(known)}")
+        raise argparse.ArgumentError(action, f"{shortened(value)}{_one_of(known)}{hint(str(value), known)}")
+
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         """Refuse an empty text, which an unset variable of a shell leaves: no option has a meaning for it.
 
@@ -74,23 +86,10 @@ class Parser(argparse.ArgumentParser):
         raise Finished(status)
 
 
-#: The commands by task, as the help screen of the program lists them.
-TASKS: Mapping[str, Sequence[str]] = {
-    "simulate": ("run", "train", "fit", "sweep"),
-    "prepare": ("capture", "import", "generate", "workloads", "profile", "verify", "info"),
-    "look": ("results", "diff", "explain", "plot", "report", "analyse", "web"),
-    "machine and models": (
-        "machines",
-        "networks",
-        "list",
-        "check-plugin",
-        "calibrate",
-        "validate",
-        "traces",
-        "recover",
-    ),
-}
-_OTHER_TASKS = "commands of plug-ins"
+def _one_of(names: Sequence[str]) -> str:
+    return f": expected one of {', '.join(names)}"
+
+
 _HELP_WIDTH = 78
 
 
@@ -101,7 +100,7 @@ class ProgramParser(Parser):
         formatter = self._get_formatter()
         formatter.add_usage("buddysim [-h] [--version] [--plugin FILE] COMMAND ...", [], ())
         formatter.add_text(self.description)
-        for task, names in _commands_by_task().items():
+        for task, names in commands_by_task().items():
             formatter.start_section(task)
             width = max(map(len, REGISTRY.names()))
             for name in names:
@@ -130,11 +129,12 @@ def fill_heading(text: str) -> str:
     return fill(text, _HELP_WIDTH, subsequent_indent="  ")
 
 
-def _commands_by_task() -> dict[str, list[str]]:
-    known = REGISTRY.names()
-    tasks = {task: [name for name in names if name in known] for task, names in TASKS.items()}
-    others = [name for name in known if not any(name in names for names in TASKS.values())]
-    return {**tasks, **({_OTHER_TASKS: others} if others else {})}
+def commands_by_task() -> dict[str, list[str]]:
+    """Return the names of the commands by task, as the help screen of the program lists them."""
+    tasks: dict[str, list[str]] = {}
+    for name, command in REGISTRY.items():
+        tasks.setdefault(command.TASK, []).append(name)
+    return tasks
 
 
 def _help_line(name: str, text: str, width: int) -> str:
@@ -174,7 +174,16 @@ class CommandParser(Parser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.add_all_arguments()
-        return super().parse_known_args(args, namespace)
+        namespace, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._about_unknown(unknown[0]))
+        return namespace, unknown
+
+    def _about_unknown(self, argument: str) -> str:
+        if not argument.startswith("-"):
+            return f"{shortened(argument)}: one argument too many"
+        option = argument.partition("=")[0]
+        return f"option {shortened_name(option)}: unknown{hint(option, self._option_string_actions)}"
 
 
 def make_parser(complete: bool = False) -> argparse.ArgumentParser:

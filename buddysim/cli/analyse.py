@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from buddysim.analyses import AnalysisOptions, AnalysisResult
 
 NAME = "analyse"
+TASK = "look"
+ORDER = 350
 HELP = """analyse the data values of traces and print one table per analysis
 
 Each analysis is a table on the screen; -o writes all of them as CSV, a file each. 'list analysis' has a line about

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from buddysim.training.cost.timings import MeasuredPass
 
 NAME = "calibrate"
+TASK = "machine and models"
+ORDER = 440
 HELP = "fit times of layers or operators to timings of a GPU and write a calibration file"
 
 

@@ -1,7 +1,7 @@
 """``python -m buddysim capture``: real programs as trace files, one sub-command per kind of program.
 
 A kind is a package in `buddysim.capture` with ``NAME``, ``HELP``, ``add_arguments(parser)`` and ``run(args) -> int``,
-as a command has them, and ``ORDER``, its position in lists.
+and ``ORDER``, its position in lists.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from types import ModuleType
 
 from buddysim import capture
 from buddysim.base.registry import LAST
-from buddysim.cli import CONTRACT, CommandParser, add_command
+from buddysim.cli import SUBCOMMAND, CommandParser, add_command
 
 NAME = "capture"
+TASK = "prepare"
+ORDER = 200
 HELP = "capture a run of a program and write a trace file"
 
 
@@ -23,7 +25,7 @@ def kinds() -> list[ModuleType]:
     """The packages that capture a kind of program, in the order of their ``ORDER``, then by name."""
     names = (entry.name for entry in pkgutil.iter_modules(capture.__path__) if entry.ispkg)
     packages = (import_module(f"buddysim.capture.{name}") for name in names)
-    paths = (package for package in packages if all(hasattr(package, name) for name in CONTRACT))
+    paths = (package for package in packages if all(hasattr(package, name) for name in SUBCOMMAND))
     return sorted(paths, key=lambda kind: (getattr(kind, "ORDER", LAST), kind.NAME))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 NAME = "check-plugin"
+TASK = "machine and models"
+ORDER = 430
 HELP = """hold a plug-in to the contracts of its kind
 
 The command loads the file, finds what it defines, and tries what its kind promises: a compressor gives its data back;

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from buddysim.sweep.differences import ComparedItem, Difference
 
 NAME = "diff"
+TASK = "look"
+ORDER = 310
 HELP = """compare two results, machines, traces or studies, print differences
 
 A and B are keys of results in the store (their first digits; see: results), RESULT.json or RESULT.json:SCHEME,

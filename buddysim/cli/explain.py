@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from buddysim.report.screen import Part
 
 NAME = "explain"
+TASK = "look"
+ORDER = 320
 HELP = """define a counter, machine key, axis or label and print its source
 
 A counter has its unit, its source, and the equations that tie it to other counters."""

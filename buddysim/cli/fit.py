@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from buddysim.training.fitting.fit_result import FitResult
 
 NAME = "fit"
+TASK = "simulate"
+ORDER = 120
 HELP = """find what to keep, recompute or offload so that a training fits
 
 Groups are the blocks of a model's configuration, or parts of another network. The plan with the least time within the

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 NAME = "generate"
+TASK = "prepare"
+ORDER = 220
 HELP = """generate a synthetic workload and write its trace file
 
 Without a workload, the command lists the workloads. Without -o, it lists the parameters of the workload."""

@@ -7,6 +7,8 @@ import shlex
 import sys
 
 NAME = "import"
+TASK = "prepare"
+ORDER = 210
 HELP = "convert traces of another tool and write a trace file"
 
 

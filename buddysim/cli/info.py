@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 NAME = "info"
+TASK = "prepare"
+ORDER = 260
 HELP = "show the allocations, kernels and snapshots of a trace file"
 
 

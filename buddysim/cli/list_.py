@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from buddysim.report.screen import Part
 
 NAME = "list"
+TASK = "machine and models"
+ORDER = 420
 HELP = """list schemes, compressors, networks, figures and other kinds
 
 Without a kind, the command lists the names of every kind. With a kind, it describes each name. With a name, it lists

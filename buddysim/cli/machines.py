@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
 
 NAME = "machines"
+TASK = "machine and models"
+ORDER = 400
 HELP = """list machines, show one with sources, or measure the GPU here
 
 'machines measure' runs the microbenchmarks of 'validate curves' and a few kernels on the first GPU that CUDA sees, and

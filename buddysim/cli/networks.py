@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network
 
 NAME = "networks"
+TASK = "machine and models"
+ORDER = 410
 HELP = "list networks, or show one with its layers, bytes and FLOPs"
 
 LARGEST_BATCH = 2**20

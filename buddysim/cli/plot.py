@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from buddysim.figures import ResultSource
 
 NAME = "plot"
+TASK = "look"
+ORDER = 330
 HELP = """plot a figure and write it as PDF and SVG
 
 Without a name, the command lists the figures. -o names one file instead of a .pdf and a .svg. Results that are not in

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 NAME = "profile"
+TASK = "prepare"
+ORDER = 240
 HELP = """choose a target ratio for each allocation and write a targets file
 
 Every entry of every snapshot is compressed, unless the trace has its size. A target ratio is the largest at which the

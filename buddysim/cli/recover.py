@@ -8,6 +8,8 @@ from pathlib import Path
 from buddysim.base.errors import BuddysimError
 
 NAME = "recover"
+TASK = "machine and models"
+ORDER = 470
 HELP = """recover what an interrupted capture wrote and write a trace file
 
 A capture writes OUT.incomplete until it ends; no other command reads that file. Its complete sections become a trace or

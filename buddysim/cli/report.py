@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from buddysim.report.web.page import Page
 
 NAME = "report"
+TASK = "look"
+ORDER = 340
 HELP = """collect results and write one HTML file
 
 STORE is a folder of results, as sweep and plot keep them; RESULT.json is what 'run --json' or 'train --json' wrote.

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from buddysim.sweep.store import Store
 
 NAME = "results"
+TASK = "look"
+ORDER = 300
 HELP = """select results of a store and print or write a table
 
 --where takes units: 'link.bandwidth > 100 GB/s and scheme = buddy'. --sql is DuckDB's, on the view results.

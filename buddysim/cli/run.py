@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from buddysim.trace import Trace
 
 NAME = "run"
+TASK = "simulate"
+ORDER = 100
 HELP = """replay a trace under memory schemes and print time, memory, traffic
 
 The default schemes are Buddy Compression and, as the baseline, a GPU with unlimited memory. Target ratios are profiled

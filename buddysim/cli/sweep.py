@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from buddysim.sweep.study import Study
 
 NAME = "sweep"
+TASK = "simulate"
+ORDER = 130
 HELP = """simulate every point of a study and store its results
 
   sweep STUDY.toml                            (docs/reference/study-files.md)

@@ -6,6 +6,8 @@ import argparse
 from dataclasses import asdict
 
 NAME = "traces"
+TASK = "machine and models"
+ORDER = 460
 HELP = """list the traces of the repository and print their paths
 
 With a name, the command shows the source and licence of that trace and the command that made it. --path prints the

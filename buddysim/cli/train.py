@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from buddysim.training.result import TrainingResult
 
 NAME = "train"
+TASK = "simulate"
+ORDER = 110
 HELP = """simulate a training iteration and print which schemes fit
 
 The table has a row per scheme: whether it fits, its performance relative to a GPU with unlimited memory, its peak

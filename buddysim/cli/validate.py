@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from buddysim.validation import ValidationReport
 
 NAME = "validate"
+TASK = "machine and models"
+ORDER = 450
 HELP = """compare buddysim with GPUs and simulators and print errors
 
 Each comparison is a table on the screen: quantities with a tolerance, their errors and whether they pass. -o writes its

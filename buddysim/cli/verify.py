@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 NAME = "verify"
+TASK = "prepare"
+ORDER = 250
 HELP = "check every checksum of a trace file and print the outcome"
 
 

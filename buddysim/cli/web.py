@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 NAME = "web"
+TASK = "look"
+ORDER = 360
 HELP = """serve the page that answers in a browser, and open it
 
 The simulator runs in the browser itself; this command only serves its files, on this computer alone. Ctrl-C ends it."""

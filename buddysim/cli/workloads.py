@@ -8,6 +8,8 @@ from pathlib import Path
 from buddysim.cli import CommandParser
 
 NAME = "workloads"
+TASK = "prepare"
+ORDER = 230
 HELP = """list the study's workloads; make, compare or tabulate their traces
 
 Each program is a real solver, run as an OpenCL program on the CPU, verified, and captured at one of its steps. Each

@@ -21,7 +21,7 @@ from buddysim.sweep.execute import BUG, failure
 PACKAGE = Path(__file__).parents[2] / "buddysim"
 
 COMMAND = """
-NAME, HELP = "breaks", "raises what it is told"
+NAME, TASK, HELP = "breaks", "tests", "raises what it is told"
 class Own(BaseException):
     pass
 def add_arguments(parser):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from buddysim import capture, cli
-from buddysim.cli import CONTRACT
+from buddysim.cli import SUBCOMMAND
 from buddysim.cli.capture import kinds
 from buddysim.compress.compressors import size_map_algorithms
 
@@ -19,7 +19,7 @@ def test_every_package_is_a_kind() -> None:
     packages = {path.parent.name for path in Path(capture.__file__).parent.glob("*/__init__.py")}
     assert {kind.__name__.rpartition(".")[2] for kind in kinds()} == packages
     assert [kind.ORDER for kind in kinds()] == sorted({kind.ORDER for kind in kinds()})
-    assert all(hasattr(kind, name) for kind in kinds() for name in CONTRACT)
+    assert all(hasattr(kind, name) for kind in kinds() for name in SUBCOMMAND)
 
 
 def test_the_help_lists_them_in_order(capsys: pytest.CaptureFixture[str]) -> None:

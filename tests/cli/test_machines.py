@@ -90,9 +90,16 @@ def test_user_errors_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert "no machine: expected the name of one" in error(capsys, "machines", "--set", "l2.ways=4")
     assert "Is a directory" in error(capsys, "machines", str(tmp_path))
     assert "No such file" in error(capsys, "machines", str(tmp_path / "absent.toml"))
-    assert "unrecognized arguments: --jsno" in error(capsys, "machines", "--jsno")
+    line = error(capsys, "machines", "--jsno")
+    assert "machines: option --jsno: unknown (nearest: --json) (try: buddysim machines --help)" in line
+    assert "capture opencl: option --outptu: unknown (nearest: --output)" in error(
+        capsys, "capture", "opencl", "--outptu", "x", "-o", "x.bin", "--", "true"
+    )
+    assert "info: 'second.bin': one argument too many" in error(capsys, "info", "first.bin", "second.bin")
     assert "COMMAND" in error(capsys)
-    assert "invalid choice: 'machine'" in error(capsys, "machine")
+    assert "command 'machine': unknown (nearest: machines) (try: buddysim --help)" in error(capsys, "machine")
+    assert "command 'xyzzy': unknown: expected one of run, train," in error(capsys, "xyzzy")
+    assert "capture: kind 'opnecl': unknown (nearest: opencl)" in error(capsys, "capture", "opnecl")
 
 
 def command_that(raises: BaseException) -> ModuleType:
@@ -101,7 +108,7 @@ def command_that(raises: BaseException) -> ModuleType:
     def fail(args: object) -> int:
         raise raises
 
-    vars(module).update(NAME="fail", HELP="fails", add_arguments=lambda parser: None, run=fail)
+    vars(module).update(NAME="fail", TASK="fail", HELP="fails", add_arguments=lambda parser: None, run=fail)
     return module
 
 
@@ -150,9 +157,21 @@ def test_version_and_completion(capsys: pytest.CaptureFixture[str]) -> None:
     assert "machines" in out
 
 
-def test_every_command_has_its_four_names() -> None:
+def test_the_help_lists_every_command_under_the_task_that_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    plugin = Path(__file__).parents[2] / "docs" / "examples" / "plugins" / "allocations.py"
+    _, out, _ = run(capsys, "--help", "--plugin", str(plugin))
+    sections = dict(part.split(":\n", 1) for part in out.split("\n\n")[2:6])
+    names = {task: [line.split()[0] for line in lines.splitlines()] for task, lines in sections.items()}
+    assert names == buddysim.cli.commands_by_task()
+    assert list(names) == ["simulate", "prepare", "look", "machine and models"]
+    assert names["simulate"] == ["run", "train", "fit", "sweep"]
+    assert "allocations" in names["prepare"]
+
+
+def test_every_command_has_what_a_command_has() -> None:
     assert "machines" in buddysim.cli.REGISTRY
     for _, module in buddysim.cli.REGISTRY.items():
+        assert module.TASK
         assert module.HELP
         assert callable(module.add_arguments)
         assert callable(module.run)

@@ -74,7 +74,7 @@ def test_info_as_a_network_file(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         (("show", "vg19"), "(nearest: vgg19)"),
         (("show", "vgg19", "--batch", "0"), "--batch 0: expected an integer from 1 to 1048576"),
         (("show", "absent.toml"), "absent.toml: can't read the network file"),
-        (("inf", "vgg19"), "invalid choice: 'inf'"),
+        (("inf", "vgg19"), "'inf': unknown"),
         (("show", "vgg19", "--json", "-", "--toml"), "not allowed with"),
         (("from-torch", "a.py:b", "--input-shape", "three"), "a.py"),
     ],

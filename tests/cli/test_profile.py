@@ -70,7 +70,7 @@ def test_only_snapshots_up_to_a_launch(tmp_path: Path, capsys: pytest.CaptureFix
     [
         (["--threshold", "3"], "threshold 3.0: expected a fraction from 0 to 1"),
         (["--threshold", "x"], "argument --threshold: invalid float value: 'x'"),
-        (["--policy", "best"], "argument --policy: invalid choice"),
+        (["--policy", "best"], "argument --policy: 'best': expected one of naive"),
         (["--size-distribution", "isca20"], "distribution 'isca20': unknown"),
         (["--seed", "-4"], "seed -4: expected"),
         (

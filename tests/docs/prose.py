@@ -142,7 +142,7 @@ def main(arguments: list[str]) -> None:
             total += page.words
         if selected and path not in selected:
             continue
-        fine = (page.mean <= MAX_MEAN and page.short_fraction >= MIN_SHORT_FRACTION)
+        fine = page.mean <= MAX_MEAN and page.short_fraction >= MIN_SHORT_FRACTION
         mark = "" if fine else "  !"
         print(f"{page.words:7,} {len(page.prose):9} {page.mean:5.1f} {page.short_fraction:6.1%}  {name}{mark}")
         if show_long:

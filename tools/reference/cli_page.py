@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from buddysim.base.markdown import wrap_markdown
-from buddysim.cli import TASKS, CommandParser, make_parser
+from buddysim.cli import CommandParser, commands_by_task, make_parser
 from tools.reference import cell, head, linked, table
 
 _PROGRAM = "python -m buddysim"
@@ -28,7 +28,7 @@ def cli_page() -> str:
     commands = _subcommands(parser)
     tasks = [
         (f"**{cell(task)}**" if name == names[0] else "", f"[`{name}`](#{name})", cell(_summary(commands[name])))
-        for task, names in TASKS.items()
+        for task, names in commands_by_task().items()
         for name in names
     ]
     parts = [head("Commands"), _TEXT, table(("task", "command", "result"), tasks)]

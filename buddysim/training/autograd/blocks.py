@@ -10,6 +10,7 @@ from buddysim.training.autograd.module import Module
 BLOCK = "block"
 MODEL = "model"
 
+
 def blocks_of(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
     """Modules in lists with weights, by path, in their order; lists within blocks don't count."""
     for name, child in module.children():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 NAME = "allocations"
+TASK = "prepare"
 HELP = "print the allocations of a trace, the largest first"
 
 
