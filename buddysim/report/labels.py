@@ -133,7 +133,7 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
     "link write": ("Host link from the GPU: its utilization, or the waiting time for it.", ("utilization.link_write",)),
     "allocation": ("Name of an allocation of the trace.", ()),
     "size": ("Bytes of the allocation or file.", ("per_allocation.bytes",)),
-    "target": ("Target ratio of the allocation, chosen by profiling or given by a file.", ("per_allocation.target",)),
+    "memory": ("Memory that the program allocated it in, device or host.", ("per_allocation.space",)),
     "fills": ("Fills of the L2 from this allocation.", ("per_allocation.fills",)),
     "write-backs": ("Write-backs of the L2 to this allocation.", ("per_allocation.writebacks",)),
     "scheme": ("Name of a memory configuration; `list replay-scheme` and `list training-scheme` describe each.", ()),

@@ -79,10 +79,8 @@ def result_parts(
     """
     parts: list[Part] = [*_heading(results, changed or {}, machine), ""]
     parts += _schemes_as_rows(results) if len(results) >= _SCHEMES_AS_ROWS_FROM else [_comparison(results)]
-    widest = max(results.values(), key=lambda result: len(result["per_allocation"]))
-    with_targets = next((result for result in results.values() if result["provenance"]["targets"]), widest)
-    if len(results) < _SCHEMES_AS_ROWS_FROM and with_targets["per_allocation"]:
-        parts += ["", *_allocations(with_targets)]
+    if len(results) < _SCHEMES_AS_ROWS_FROM:
+        parts += _allocations(results)
     parts += caveat_parts(results)
     if with_assumptions:
         parts += assumption_parts(results)
@@ -540,36 +538,47 @@ def _schemes_as_rows(results: Results) -> list[Part]:
     return [ScreenTable([Column("scheme", left=True), *(column for column, _ in every)], rows)]
 
 
-def _allocations(result: Flat) -> list[Part]:
-    """The largest allocations, with their targets and what schemes count of them."""
-    of_schemes = [row for row in shown_rows() if row.section == "allocations"]
+def _allocations(results: Results) -> list[Part]:
+    """The largest allocations under the first scheme that adds columns, else under the one that has the most."""
+    of_schemes = {name: [row for row in shown_rows(name) if row.section == "allocations"] for name in results}
+    shown = max(results, key=lambda name: (bool(of_schemes[name]), len(results[name]["per_allocation"])))
+    return _allocations_under(results[shown], of_schemes[shown])
+
+
+def _allocations_under(result: Flat, of_scheme: Sequence[ShownRow]) -> list[Part]:
+    """The largest allocations, and what the scheme says of each; empty without allocations."""
+    if not result["per_allocation"]:
+        return []
+    some_in_host = any(row["space"] == "host" for row in result["per_allocation"])
     seed = f"\n(seed {result['provenance']['seed']})" if _is_synthetic(result) else ""
     columns = [
         Column("allocation", left=True, min_width=22, shorten_to=22),
         Column("size", min_width=8),
-        Column(f"target{seed}"),
+        *([Column("memory", left=True)] if some_in_host else []),
         Column("fills", min_width=8),
         Column("write-backs"),
-        *(Column(f"{row.label}{seed}") for row in of_schemes),
+        *(Column(f"{row.label}{seed}") for row in of_scheme),
     ]
     by_size = sorted(result["per_allocation"], key=lambda row: (-row["bytes"], row["index"]))
     rows = [
         (
             make_printable(row["name"]),
             format_bytes(row["bytes"]),
-            "host" if row["space"] == "host" else row["target"],
+            *([row["space"]] if some_in_host else []),
             format_count(row["fills"]),
             format_count(row["writebacks"]),
-            *(_of_allocation(row, shown) for shown in of_schemes),
+            *(_of_allocation(row, shown) for shown in of_scheme),
         )
         for row in by_size[:MAX_ALLOCATIONS]
     ]
     hidden = len(by_size) - MAX_ALLOCATIONS
-    return [ScreenTable(columns, rows), *([f"and {hidden} smaller ones: --json FILE"] if hidden > 0 else [])]
+    return ["", ScreenTable(columns, rows), *([f"and {hidden} smaller ones: --json FILE"] if hidden > 0 else [])]
 
 
 def _of_allocation(allocation: Flat, row: ShownRow) -> str:
     value = allocation.get(row.counters[0].partition(".")[2])
+    if row.kind == "text":
+        return NOT_APPLICABLE if allocation["space"] == "host" else str(value)
     moved = allocation["fills"] + allocation["writebacks"]
     return NOT_APPLICABLE if value is None or not moved else format_percent(value)
 

@@ -80,6 +80,18 @@ def test_shows_buddy_and_ideal_side_by_side_on_one_screen(stream, capsys):
     assert re.search(r"^1\. trace\.", ran(capsys, stream, "--assumptions", "--no-sensitivity"), re.MULTILINE)
 
 
+def test_the_table_of_allocations_has_the_columns_of_the_schemes_that_ran(stream, tmp_path, capsys):
+    table = re.compile(r"^allocation .*$", re.M)
+    assert table.search(ran(capsys, stream, "--scheme", "ideal", "--no-sensitivity"))[0].split() == [
+        "allocation", "size", "fills", "write-backs",
+    ]  # fmt: skip
+    both = ran(capsys, stream, "--scheme", "ideal,buddy", "--no-sensitivity")
+    assert table.search(both)[0].split()[4:] == ["target", "buddy", "fraction"]
+    host = tmp_path / "host.bin"
+    make_trace("chase", host, {"footprint": "64 KiB", "space": "host"})
+    assert table.search(ran(capsys, host, "--scheme", "ideal", "--no-sensitivity"))[0].split()[2] == "memory"
+
+
 def test_json_is_what_python_gives(stream, tmp_path, capsys):
     path = tmp_path / "out.json"
     shown = ran(capsys, stream, "--json", path, "--scheme", "buddy,ideal", "--set", "l2.size=2MiB", "--seed", "3")

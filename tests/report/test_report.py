@@ -99,7 +99,7 @@ def test_a_scheme_adds_rows_of_every_kind(results, monkeypatch):
         ShownRow("allocations", "own column", "fraction", ("per_allocation.buddy_access_fraction",), "Fraction."),
     )
     for module in (replay_screen, bottleneck):
-        monkeypatch.setattr(module, "shown_rows", lambda: iter(own))
+        monkeypatch.setattr(module, "shown_rows", lambda *_: iter(own))
     shown, buddy = printed({"buddy": results["buddy"]}), results["buddy"]
     assert cells(shown, "own count") == [format_count(buddy["l2.sector_accesses"])]
     misses = format_percent(buddy["l2.sector_accesses"] - buddy[counters[0]] - buddy[counters[1]], buddy[counters[2]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["bytes", "count", "fraction", "hits", "wait", "title", "resource"]
+Kind = Literal["bytes", "count", "fraction", "hits", "wait", "title", "resource", "text"]
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,11 @@ class ShownRow:
     Attributes
     ----------
     section : title of the section; one that no other scheme has comes behind the memory footprint; `allocations`: a
-        column of that table
+        column of that table, where a result of the scheme is shown
     label : text on the screen, without units
     kind : how the value is printed; `hits`: hits and MSHR merges, each of all lookups; `wait`: times of a histogram;
-        `title`: the label is the title of the section; `resource`: the name of a utilization in `bottleneck`
+        `title`: the label is the title of the section; `resource`: the name of a utilization in `bottleneck`;
+        `text`: as it is, in `allocations` alone
     counters : names of the counters from which it is computed; for `hits`: hits, merges, lookups
     text : definition of the label, one sentence
     note : text in the column of notes

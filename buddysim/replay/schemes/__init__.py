@@ -60,7 +60,11 @@ def own_footprint() -> dict[str, str]:
     return {kind: memory for _, scheme in REGISTRY.items() for kind, memory in scheme.FOOTPRINT.items()}
 
 
-def shown_rows() -> Iterator[ShownRow]:
-    """Return the rows that schemes add to the screen of `run`."""
-    for _, scheme in REGISTRY.items():
-        yield from scheme.SHOWN
+def shown_rows(name: str | None = None) -> Iterator[ShownRow]:
+    """Return the rows that schemes add to the screen of `run`, or those of one scheme.
+
+    A scheme that isn't known, as in a stored result of a plug-in, has none.
+    """
+    for scheme_name, scheme in REGISTRY.items():
+        if name in (None, scheme_name):
+            yield from scheme.SHOWN

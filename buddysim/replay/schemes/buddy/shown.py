@@ -71,6 +71,13 @@ SHOWN = (
     ),
     ShownRow(
         "allocations",
+        "target",
+        "text",
+        ("per_allocation.target",),
+        "Target ratio of the allocation, chosen by profiling or given by a file.",
+    ),
+    ShownRow(
+        "allocations",
         "buddy fraction",
         "fraction",
         ("per_allocation.buddy_access_fraction",),
