@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from buddysim.machine import Machine
-from tests.reference.replay.engine.ref_cache import fold
+from tests.reference.replay.primitives.ref_cache import fold
 
 BURSTS = 60_000
 QUEUES = ((32, 8), (64, 16))

@@ -10,7 +10,7 @@ from buddysim.compress import ENTRY_BYTES
 from buddysim.contracts.contract import Contract
 from buddysim.contracts.replayed import ReplayedSubject
 from buddysim.replay.engine.event_loop import ReplayEngine
-from buddysim.replay.engine.kinds import Placement
+from buddysim.replay.primitives.kinds import Placement
 from buddysim.replay.schemes import BASELINE, REGISTRY
 
 _ENTRIES = 2**22

@@ -5,16 +5,16 @@ from libc.string cimport memcmp
 from buddysim.replay.dram.dram cimport (
     DeviceLocation, Dram, dram_configure, dram_idle_ps, dram_location, dram_read, dram_read_dry_run, dram_write,
 )
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.arena cimport Arena, arena_free, arena_zeroed
-from buddysim.replay.engine.horizon cimport Horizon, horizon_free, horizon_init
-from buddysim.replay.engine.kinds cimport DEMAND
-from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.stream cimport StreamOp
 from buddysim.replay.l1.l1 cimport L1s, l1_enter, l1s_init
 from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, WRITE_DATA, Link, link_bytes, link_init
+from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena, arena_free, arena_zeroed
+from buddysim.replay.primitives.horizon cimport Horizon, horizon_free, horizon_init
+from buddysim.replay.primitives.kinds cimport DEMAND
 from buddysim.replay.sm.issue_order cimport NO_ISSUER, Scheduler, scheduler_add, scheduler_init, scheduler_pick
 from buddysim.replay.sm.scheduler.base cimport WarpSchedulerBase
+from buddysim.replay.sm.stream cimport StreamOp
 
 
 cdef class DramTrial:

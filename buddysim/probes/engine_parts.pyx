@@ -1,18 +1,18 @@
-"""Single parts of the replay engine as Python sees them. Tests compare them with `tests/reference/replay/engine/`."""
+"""Single parts of the replay engine as Python sees them. Tests compare them with `tests/reference/replay/primitives/`."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.arena cimport Arena, arena_free
-from buddysim.replay.engine.cache cimport (
+from buddysim.replay.primitives.arena cimport Arena, arena_free
+from buddysim.replay.primitives.cache cimport (
     CacheSet, SectorCache, cache_find, cache_init, cache_replace, cache_set, cache_set_offset, cache_touch,
 )
-from buddysim.replay.engine.division cimport Divisor, divide, divisor, remainder
-from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, Events, events_init, events_set, key_number, key_time
-from buddysim.replay.engine.horizon cimport MAX_PAGES, Horizon, horizon_free, horizon_init
-from buddysim.replay.engine.port cimport Port, port_peek, port_transfer
-from buddysim.replay.engine.reservation_table cimport (
+from buddysim.replay.primitives.division cimport Divisor, divide, divisor, remainder
+from buddysim.replay.primitives.events cimport KEY_NEVER, NEVER, Events, events_init, events_set, key_number, key_time
+from buddysim.replay.primitives.horizon cimport MAX_PAGES, Horizon, horizon_free, horizon_init
+from buddysim.replay.primitives.port cimport Port, port_peek, port_transfer
+from buddysim.replay.primitives.reservation_table cimport (
     ReservationTable, SlotGrid, release_slot, reserve_slots, slot_grid, table_init,
 )
-from buddysim.replay.engine.set_search cimport SET_EMPTY
+from buddysim.replay.primitives.set_search cimport SET_EMPTY
 
 
 cdef class LruTags:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from buddysim.replay.component.counted import busy_fraction
 from buddysim.replay.counter_definitions import OF_PARTS
 from buddysim.replay.dram.counters import bytes_by_channel
-from buddysim.replay.engine.kinds import Queue, Traffic
+from buddysim.replay.primitives.kinds import Queue, Traffic
 from buddysim.replay.schemes import counter_zeros, own_queues, own_traffic
 
 _BUSY = "_busy_ps"

@@ -17,13 +17,13 @@ from buddysim.replay.address_space import AddressSpace, AllocationRange
 from buddysim.replay.allocation_events import AllocationChanges, is_used
 from buddysim.replay.chunk_reader import ChunkReader
 from buddysim.replay.engine.event_loop import ReplayEngine
-from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.entry_classes import EntryClasses
 from buddysim.replay.footprint import check_capacity, footprint_of
 from buddysim.replay.host_memory_check import check_host_memory
 from buddysim.replay.lazy_allocations import LazyAllocations
 from buddysim.replay.lazy_array import lazy_zeros
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.primitives.kinds import Placement
 from buddysim.replay.result import ReplayResult, build_result
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace

@@ -14,8 +14,8 @@ from buddysim.buddy import ALL_TARGETS, Targets
 from buddysim.buddy.over_time import sums_over_time
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
-from buddysim.replay.engine.scheme import SchemeBase
 from buddysim.replay.schemes import own_footprint
+from buddysim.replay.schemes.base import SchemeBase
 from buddysim.trace import Kernel, KernelLaunch, Trace
 
 DEVICE_MEMORY = "device memory"

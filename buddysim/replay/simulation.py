@@ -17,12 +17,12 @@ from buddysim.machine import Machine
 from buddysim.replay import sensitivity
 from buddysim.replay.compute_gap_scale import MAX_DENOMINATOR, exact_compute_gap_scale
 from buddysim.replay.driver import ReplayRun
-from buddysim.replay.engine.scheme import SchemeBase
 from buddysim.replay.footprint import MemoryFootprint, footprint_of
 from buddysim.replay.kernel_selection import select_kernels
 from buddysim.replay.request import Path, ReplayRequest
 from buddysim.replay.result import ReplayResult
 from buddysim.replay.schemes import REGISTRY
+from buddysim.replay.schemes.base import SchemeBase
 from buddysim.trace import Kernel, Trace, open_trace
 from buddysim.trace.partial import require_complete
 

@@ -82,8 +82,8 @@ def test_an_entry_point_of_an_installed_package(plugin: Path, tmp_path: Path) ->
 
 
 SCHEME = """
-from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
+from buddysim.replay.schemes.base cimport SchemeBase
+from buddysim.replay.schemes.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 cdef class Scheme(SchemeBase):
     SUMMARY = "unlimited device memory once more"

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.reference.replay.engine.ports import BUCKET_PS_BITS, CAPACITY_BITS, RefPort
+from tests.reference.replay.primitives.ports import BUCKET_PS_BITS, CAPACITY_BITS, RefPort
 
 UNITS_PER_PS_BITS = CAPACITY_BITS - BUCKET_PS_BITS
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.laws.exact_ports import exact_ports
 from tests.laws.laws import examples, law_case, slowdowns_in_order
-from tests.reference.replay.engine.ports import RefPort
+from tests.reference.replay.primitives.ports import RefPort
 
 UNITS_PER_PS = 1024
 

@@ -17,7 +17,7 @@ from buddysim.machine import Machine, fields
 from buddysim.machine.scheme_sections import plugin_sections, scheme_sections
 from buddysim.machine.section import Duration, Section
 from buddysim.machine.units import parse_time
-from buddysim.replay.engine.scheme import SchemeBase
+from buddysim.replay.schemes.base import SchemeBase
 
 
 class Mine(Section):

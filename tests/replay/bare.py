@@ -12,8 +12,8 @@ import numpy as np
 from buddysim.machine import Machine
 from buddysim.replay.compressed.numbers import compressed_numbers
 from buddysim.replay.engine.event_loop import ReplayEngine
-from buddysim.replay.engine.kinds import Placement
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.primitives.kinds import Placement
 from buddysim.replay.schemes import REGISTRY
 from buddysim.replay.schemes.buddy.keys import BuddyConfig
 from buddysim.replay.schemes.buddy.numbers import metadata_numbers

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from buddysim.replay.parameters import engine_numbers
 from tests.reference.replay.dram.banks import RefActivationWindow
-from tests.reference.replay.engine.reservation_table import RefReservationTable
+from tests.reference.replay.primitives.reservation_table import RefReservationTable
 from tests.replay.bare import run_warps, tiny_machine
 
 INTERVAL = 4000

@@ -15,7 +15,7 @@ from fractions import Fraction
 import pytest
 
 from buddysim.replay.parameters import engine_numbers
-from tests.reference.replay.engine.ref_cache import fold
+from tests.reference.replay.primitives.ref_cache import fold
 from tests.replay.fr_fcfs import Channel, Request, Timing
 from tests.replay.mechanisms.hand import NS, load, machine, run, store
 

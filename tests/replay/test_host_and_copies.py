@@ -11,7 +11,7 @@ import buddysim
 import buddysim.trace as bt
 from buddysim.buddy import Targets
 from buddysim.machine import Machine
-from buddysim.replay.engine.kinds import Placement, Traffic
+from buddysim.replay.primitives.kinds import Placement, Traffic
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import open_trace
 from tests.replay.bare import run_warps, tiny_machine

@@ -9,7 +9,7 @@ import pytest
 
 from buddysim.machine import Machine
 from buddysim.machine.presets import replay_presets
-from buddysim.replay.engine.kinds import Traffic
+from buddysim.replay.primitives.kinds import Traffic
 from tests.replay.bare import Op, run_warps
 
 ENTRIES = 1 << 14

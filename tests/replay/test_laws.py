@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from buddysim.base.counter import law_holds
 from buddysim.replay.counter_definitions import OF_PARTS, PARTS
-from buddysim.replay.engine.kinds import Traffic
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.primitives.kinds import Traffic
 from buddysim.replay.schemes import REGISTRY
 from tests.replay.bare import run_warps, tiny_machine
 

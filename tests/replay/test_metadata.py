@@ -9,7 +9,7 @@ from buddysim.machine import Machine
 from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
-from tests.reference.replay.engine.ref_port import RefPortBuckets
+from tests.reference.replay.primitives.ref_port import RefPortBuckets
 from tests.replay.bare import run_warps, tiny_machine
 
 P100 = Machine.load("p100-nvlink2").with_overrides({"dram.model": "simple"})

@@ -5,7 +5,7 @@ import pytest
 import buddysim
 from buddysim.buddy import Targets
 from buddysim.machine import Machine
-from buddysim.replay.engine.kinds import Queue
+from buddysim.replay.primitives.kinds import Queue
 from buddysim.synthetic import make_trace
 from tests.replay.bare import run_warps, tiny_machine
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from buddysim.probes.engine_parts import BusReservations, EventOrder, LonePort, LruTags
-from tests.reference.replay.engine.ref_cache import RefLruTags
-from tests.reference.replay.engine.ref_port import RefPortBuckets
-from tests.reference.replay.engine.ref_reservation_table import RefBusReservations
 from tests.reference.replay.memory_path import RefMemory
+from tests.reference.replay.primitives.ref_cache import RefLruTags
+from tests.reference.replay.primitives.ref_port import RefPortBuckets
+from tests.reference.replay.primitives.ref_reservation_table import RefBusReservations
 from tests.replay.bare import all_numbers, run_warps, tiny_machine
 
 ENTRIES = 512

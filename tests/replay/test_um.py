@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 import buddysim
 import buddysim.trace as bt
-from buddysim.replay.engine.kinds import Placement, Traffic
 from buddysim.replay.parameters import engine_numbers
+from buddysim.replay.primitives.kinds import Placement, Traffic
 from buddysim.replay.schemes.buddy.numbers import metadata_numbers
-from tests.reference.replay.engine.ref_um import RefPages
 from tests.reference.replay.memory_path import RefMemory
+from tests.reference.replay.schemes.ref_um import RefPages
 from tests.replay.bare import link_read_ps, run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records

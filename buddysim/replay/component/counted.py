@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from buddysim.replay.engine.kinds import Queue
+from buddysim.replay.primitives.kinds import Queue
 
 
 @dataclass(frozen=True)

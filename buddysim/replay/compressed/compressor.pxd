@@ -1,8 +1,8 @@
 """Compressor and decompressor of an L2 slice: one port, one latency."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.kinds cimport COMPRESSOR
-from buddysim.replay.engine.memory cimport MemorySystem, Slice, port_transfer_counted
+from buddysim.replay.memory.memory cimport MemorySystem, Slice, port_transfer_counted
+from buddysim.replay.primitives.kinds cimport COMPRESSOR
 
 cdef struct CompressorTiming:
     int64_t latency_ps

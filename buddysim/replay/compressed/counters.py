@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buddysim.replay.component.counted import PartCounters, waits
-from buddysim.replay.engine.kinds import Queue
+from buddysim.replay.primitives.kinds import Queue
 
 COUNTERS: PartCounters = {
     "Queueing": {

@@ -7,18 +7,18 @@ cycle, if every entry fits its target and the metadata cache is perfect.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.compressed.compressor cimport CompressorTiming, compressor_done
-from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.dram.dram cimport DeviceLocation, dram_idle_ps, dram_location, dram_prefetch, dram_read_dry_run
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.kinds cimport (
+from buddysim.replay.dram.transfers cimport device_fetch, device_read, device_write
+from buddysim.replay.link.transfers cimport link_read, link_write
+from buddysim.replay.memory.address_map cimport locate_entry
+from buddysim.replay.memory.memory cimport AllocationState, MemorySystem, Slice
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.cache cimport DIRTY, Line, sector_count
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport (
     DEMAND, OVERFETCH, READ_MODIFY_WRITE, SECTOR_BYTES, WRITEBACK, sectors_needed,
 )
-from buddysim.replay.engine.address_map cimport locate_entry
-from buddysim.replay.dram.transfers cimport device_fetch, device_read, device_write
-from buddysim.replay.engine.memory cimport AllocationState, MemorySystem, Slice
-from buddysim.replay.link.transfers cimport link_read, link_write
-from buddysim.replay.engine.address_map_simd cimport LineLocation
 
 # Where the sectors of a compressed entry are stored.
 cdef struct SectorSplit:

@@ -1,11 +1,11 @@
 """Requests and replies through ports; or through the hooks that replace ports."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport REPLY_PORT, REQUEST_PORT, SLICE_PORT
-from buddysim.replay.engine.memory cimport MemorySystem, Slice, SmPorts, count_wait, port_transfer_counted
+from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, count_wait, port_transfer_counted
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport REPLY_PORT, REQUEST_PORT, SLICE_PORT
 
 
 cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:

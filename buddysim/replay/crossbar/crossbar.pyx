@@ -1,7 +1,7 @@
 """Set-up of the crossbar."""
 from buddysim.replay.crossbar.input_queues cimport input_queues_init
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.memory cimport Crossbar
+from buddysim.replay.memory.memory cimport Crossbar
+from buddysim.replay.primitives.arena cimport arena_zeroed
 
 
 cdef int crossbar_init(Arena* arena, MemorySystem* m, dict n) except -1:

@@ -1,11 +1,11 @@
 """Input queues, replies through reservation tables, and the arbitration between SMs whose requests meet at a slice."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport REQUEST_PORT
-from buddysim.replay.engine.memory cimport Slice, SmPorts, count_wait
-from buddysim.replay.engine.reservation_table cimport (
+from buddysim.replay.memory.memory cimport Slice, SmPorts, count_wait
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport REQUEST_PORT
+from buddysim.replay.primitives.reservation_table cimport (
     ReservationTable, SlotGrid, reserve_first_free, slot_at, slot_grid, table_init,
 )
 

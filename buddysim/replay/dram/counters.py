@@ -7,7 +7,7 @@ from typing import Any
 
 from buddysim.compress import SECTOR_BYTES
 from buddysim.replay.component.counted import Counted, PartCounters, busy_fraction, utilization, waits
-from buddysim.replay.engine.kinds import Queue, Traffic
+from buddysim.replay.primitives.kinds import Queue, Traffic
 
 #: Kinds of data that the L2 reads.
 READS = (Traffic.DEMAND, Traffic.OVERFETCH, Traffic.READ_MODIFY_WRITE)

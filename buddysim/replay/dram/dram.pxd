@@ -12,16 +12,16 @@ bus is idle, with one bus turnaround. Refresh reserves bus and activations for t
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.reservation_table cimport (
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.compiler_hints cimport likely, prefetch, unlikely
+from buddysim.replay.primitives.division cimport Divisor
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.horizon cimport Horizon
+from buddysim.replay.primitives.kinds cimport TRAFFIC_KINDS, Traffic
+from buddysim.replay.primitives.reservation_table cimport (
     TABLE_WORDS, ReservationTable, SlotGrid, reserve_first_free, reserve_slots, slot_at,
 )
-from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
-from buddysim.replay.engine.division cimport Divisor
-from buddysim.replay.engine.horizon cimport Horizon
-from buddysim.replay.engine.kinds cimport TRAFFIC_KINDS, Traffic
-from buddysim.replay.engine.set_search cimport push_number, push_time, set_match
+from buddysim.replay.primitives.set_search cimport push_number, push_time, set_match
 
 cdef enum:
     NO_ROW = 0xffffffff

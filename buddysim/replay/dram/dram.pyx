@@ -1,12 +1,12 @@
 """Set-up of a `Dram`, and its write queues."""
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.reservation_table cimport (
-    first_free_slot, advance_table, table_init, release_slot, reserve_slot, slot_grid,
-)
-from buddysim.replay.engine.horizon cimport trial_undo
 from buddysim.replay.dram.model.base cimport DramModelBase
 from buddysim.replay.dram.refresh.base cimport RefreshBase
 from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.horizon cimport trial_undo
+from buddysim.replay.primitives.reservation_table cimport (
+    first_free_slot, advance_table, table_init, release_slot, reserve_slot, slot_grid,
+)
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil

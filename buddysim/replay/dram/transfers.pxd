@@ -2,9 +2,9 @@
 from libc.stdint cimport int64_t
 
 from buddysim.replay.dram.dram cimport DeviceLocation, banked_read, dram_write
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.kinds cimport DRAM_WRITE, Traffic
-from buddysim.replay.engine.memory cimport MemorySystem, count_wait
+from buddysim.replay.memory.memory cimport MemorySystem, count_wait
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.kinds cimport DRAM_WRITE, Traffic
 
 
 cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil

@@ -1,7 +1,7 @@
 """Reads whose waits are counted, and those of other models than `banked`."""
 from buddysim.replay.dram.dram cimport dram_idle_ps, dram_read
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport DRAM_READ
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport DRAM_READ
 
 
 cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil:

@@ -1,1 +1,1 @@
-"""The replay engine: memory system and SMs, in Cython. README.md says why so much of it stands in ``.pxd`` files."""
+"""The event loop, and what memcpys do to the L2. ../README.md says why so much of the replay is in ``.pxd`` files."""

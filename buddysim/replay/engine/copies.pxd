@@ -1,7 +1,7 @@
 """Effects of memcpy, memset and free on the L2."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.memory cimport MemorySystem
+from buddysim.replay.memory.memory cimport MemorySystem
 
 cdef int64_t l2_invalidate_range(MemorySystem* m, int64_t first_sector, int64_t end_sector) noexcept nogil
 cdef int64_t l2_max_installed(const MemorySystem* m) noexcept nogil

@@ -1,8 +1,8 @@
 """Effects of memcpy, memset and free on the L2. A sector's number is 4 x its entry number + its index in the entry."""
-from buddysim.replay.engine.cache cimport Line, CacheSet, cache_find, cache_replace, cache_set, cache_touch
-from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
 from buddysim.replay.l2.l2 cimport evict_line, l2_class
 from buddysim.replay.l2.partitions cimport invalidate_replicas, invalidate_sectors
+from buddysim.replay.memory.address_map cimport CacheLocation, l2_location
+from buddysim.replay.primitives.cache cimport Line, CacheSet, cache_find, cache_replace, cache_set, cache_touch
 
 cdef enum:
     INSTALL_FACTOR = 2  # of a range larger than the L2, the L2 can hold only the end

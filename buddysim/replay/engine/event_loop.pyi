@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from buddysim.replay.engine.scheme import SchemeBase
+from buddysim.replay.schemes.base import SchemeBase
 
 class ReplayEngine:
     def __init__(

@@ -8,29 +8,29 @@ from libc.string cimport memset
 
 cimport cython
 
-from buddysim.replay.engine.arena cimport arena_zeroed
 from buddysim.replay.engine.copies cimport l2_invalidate_range, l2_install, l2_max_installed, l2_update_class
-from buddysim.replay.engine.extremes cimport max_i64, min_i64
-from buddysim.replay.engine.events cimport (
+from buddysim.replay.l2.l2 cimport l2_dirty_sectors
+from buddysim.replay.memory.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
+from buddysim.replay.memory.memory cimport MemorySystem, AllocationState, memory_init, count_waits_in
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
+from buddysim.replay.primitives.events cimport (
     GROUP_BITS, KEY_NEVER, NEVER, events_insert, events_set, events_remove, key_number, key_time, min_key,
 )
-from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
-from buddysim.replay.engine.kinds cimport (
+from buddysim.replay.primitives.extremes cimport max_i64, min_i64
+from buddysim.replay.primitives.kinds cimport (
     HISTOGRAM_BINS, L1_MSHR, L1_PORT, L1_STORE, L2_MSHR, QUEUES, REPLY_PORT, SCHEME_QUEUE, WRITEBACK,
 )
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, memory_init, count_waits_in
-from buddysim.replay.l2.l2 cimport l2_dirty_sectors
-from buddysim.replay.engine.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
-from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.stream cimport (
-    FILL_DONE, FILL_SIZES, MANY_LINES, OP_END, FillStop, conflict_lines, stream_fill, stream_reserve, unit_ps,
-)
-from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
+from buddysim.replay.primitives.versions cimport cpu_is_newer, int64_on_newer
+from buddysim.replay.schemes.base cimport SchemeBase
 from buddysim.replay.sm.host_prefetch cimport HostPrefetcher, locate_lines, prefetch_ahead
 from buddysim.replay.sm.instruction_cache cimport KernelCode, kernel_code_free, kernel_code_init
 from buddysim.replay.sm.issue_order cimport Scheduler, scheduler_pick, scheduler_resume, scheduler_suspend, scheduler_time
 from buddysim.replay.sm.memory_instruction cimport warp_access
+from buddysim.replay.sm.stream cimport (
+    FILL_DONE, FILL_SIZES, MANY_LINES, OP_END, FillStop, conflict_lines, stream_fill, stream_reserve, unit_ps,
+)
 from buddysim.replay.sm.thread_blocks cimport (
     EXIT_CHUNK, EXIT_DONE, EXIT_IDLE, EXIT_PAUSE, ActiveKernel, ChunkState, RunState, LoopExit, chunk_assign, chunk_release,
     chunk_reserve, kernel_add, kernel_start, next_start, reach_barrier, resume_dispatch, retire_warp, run_state_free,

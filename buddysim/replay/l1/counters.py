@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from buddysim.replay.component.counted import Counted, PartCounters, busy_fraction, utilization, waits
-from buddysim.replay.engine.kinds import Queue
+from buddysim.replay.primitives.kinds import Queue
 
 
 def _port_busy(c: Mapping[str, Any]) -> float:

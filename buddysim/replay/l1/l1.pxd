@@ -4,18 +4,18 @@ A banking (`banking/`) may replace `l1_enter`: it decides when each line of a me
 """
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.cache cimport (
+from buddysim.replay.l2.l2 cimport l2_load, l2_store
+from buddysim.replay.memory.memory cimport MemorySystem, SmPorts, count_wait, histogram_add
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.cache cimport (
     Line, CacheSet, SectorCache, mark_pending, cache_find, pending_at, cache_replace, cache_set, cache_touch, sector_count,
 )
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport L1_MSHR, L1_PORT, L1_STORE
-from buddysim.replay.engine.memory cimport MemorySystem, SmPorts, count_wait, histogram_add
-from buddysim.replay.engine.mshrs cimport Mshrs, mshr_pop_earlier
-from buddysim.replay.l2.l2 cimport l2_load, l2_store
-from buddysim.replay.engine.stream cimport StreamOp
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport L1_MSHR, L1_PORT, L1_STORE
+from buddysim.replay.primitives.mshrs cimport Mshrs, mshr_pop_earlier
+from buddysim.replay.sm.stream cimport StreamOp
 
 # L1 of one SM, except for its lines. One cache line of the CPU.
 cdef struct L1:

@@ -1,8 +1,8 @@
 """Set-up of the L1s, and what bypasses them."""
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.cache cimport cache_init
-from buddysim.replay.engine.mshrs cimport mshrs_init
 from buddysim.replay.l1.banking.base cimport L1BankingBase
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.cache cimport cache_init
+from buddysim.replay.primitives.mshrs cimport mshrs_init
 
 
 cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n, object banking) except -1:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from buddysim.replay.component.counted import Counted, PartCounters, busy_fraction, utilization, waits
-from buddysim.replay.engine.kinds import Queue
 from buddysim.replay.port_costs import COST_PER_PS
+from buddysim.replay.primitives.kinds import Queue
 
 
 def _ports_busy(c: Mapping[str, Any]) -> float:

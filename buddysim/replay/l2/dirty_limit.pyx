@@ -1,10 +1,10 @@
 """Write-backs of sets with more dirty sectors than `l2.max_dirty` allows."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.cache cimport DIRTY, PARTIAL, CacheSet, Line, sector_count
-from buddysim.replay.engine.memory cimport MemorySystem, Slice
 from buddysim.replay.l2.l2 cimport evict_line
-from buddysim.replay.engine.set_search cimport order_at
+from buddysim.replay.memory.memory cimport MemorySystem, Slice
+from buddysim.replay.primitives.cache cimport DIRTY, PARTIAL, CacheSet, Line, sector_count
+from buddysim.replay.primitives.set_search cimport order_at
 
 
 cdef int dirty_limit_init(MemorySystem* m, dict n) except -1:

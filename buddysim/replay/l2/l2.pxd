@@ -2,18 +2,18 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.crossbar.crossbar cimport reply_arrival, request_arrival
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.cache cimport (
+from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, count_wait, histogram_add, port_transfer_counted
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.cache cimport (
     DIRTY, PARTIAL, CacheSet, Line, cache_find, cache_prefetch, cache_replace, cache_set, cache_touch, mark_pending, pending_at,
     sector_count,
 )
-from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport L2_MSHR, REQUEST_PORT, SLICE_PORT
-from buddysim.replay.engine.memory cimport MemorySystem, Slice, SmPorts, count_wait, histogram_add, port_transfer_counted
-from buddysim.replay.engine.mshrs cimport mshr_pop
-from buddysim.replay.engine.port cimport port_transfer
+from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport L2_MSHR, REQUEST_PORT, SLICE_PORT
+from buddysim.replay.primitives.mshrs cimport mshr_pop
+from buddysim.replay.primitives.port cimport port_transfer
 
 
 cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_t way) noexcept nogil:

@@ -1,14 +1,14 @@
 """Set-up of the L2, and operations on many of its lines."""
-from buddysim.replay.engine.address_map cimport CacheLocation, l2_location
-from buddysim.replay.engine.allocations cimport allocation_of
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.cache cimport cache_empty_way, cache_init
-from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.kinds cimport HOST
-from buddysim.replay.engine.memory cimport AllocationState, L2
-from buddysim.replay.engine.mshrs cimport mshrs_init
 from buddysim.replay.l2.dirty_limit cimport dirty_limit_init
 from buddysim.replay.l2.partitions cimport has_replica, invalidate_replicas, partitions_init
+from buddysim.replay.memory.address_map cimport CacheLocation, l2_location
+from buddysim.replay.memory.allocations cimport allocation_of
+from buddysim.replay.memory.memory cimport AllocationState, L2
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.cache cimport cache_empty_way, cache_init
+from buddysim.replay.primitives.division cimport divisor
+from buddysim.replay.primitives.kinds cimport HOST
+from buddysim.replay.primitives.mshrs cimport mshrs_init
 
 cdef extern from *:
     int bits_set "__builtin_popcountll"(unsigned long long x) noexcept nogil

@@ -6,9 +6,9 @@ access the home slice and invalidate their sectors in all replicas.
 """
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.cache cimport CacheSet
-from buddysim.replay.engine.address_map cimport CacheLocation
-from buddysim.replay.engine.memory cimport MemorySystem
+from buddysim.replay.memory.address_map cimport CacheLocation
+from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.primitives.cache cimport CacheSet
 
 
 cdef int partitions_init(MemorySystem* m, dict n) except -1

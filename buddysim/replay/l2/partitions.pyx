@@ -1,18 +1,18 @@
 """Accesses to a partitioned L2."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.cache cimport (
+from buddysim.replay.l2.l2 cimport evict_line, home_slice_load
+from buddysim.replay.memory.address_map cimport CacheLocation
+from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, port_transfer_counted
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.cache cimport (
     PENDING, DIRTY, PARTIAL, Line, CacheSet, mark_pending, cache_empty_way, cache_find, pending_at, cache_replace, cache_set,
     cache_touch, sector_count,
 )
-from buddysim.replay.engine.division cimport divide, divisor
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport SLICE_PORT
-from buddysim.replay.engine.address_map cimport CacheLocation
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.memory cimport MemorySystem, Slice, SmPorts, port_transfer_counted
-from buddysim.replay.engine.mshrs cimport mshr_pop
-from buddysim.replay.l2.l2 cimport evict_line, home_slice_load
+from buddysim.replay.primitives.division cimport divide, divisor
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport SLICE_PORT
+from buddysim.replay.primitives.mshrs cimport mshr_pop
 
 
 cdef int partitions_init(MemorySystem* m, dict n) except -1:

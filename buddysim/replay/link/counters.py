@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from buddysim.replay.component.counted import Counted, PartCounters, busy_fraction, utilization, waits
-from buddysim.replay.engine.kinds import Queue, Traffic
+from buddysim.replay.primitives.kinds import Queue, Traffic
 
 COUNTERS: PartCounters = {
     "Link": {

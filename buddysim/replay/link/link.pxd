@@ -1,9 +1,9 @@
 """The link to memory outside the GPU: a port in each direction, and what its protocol adds to a payload."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.port cimport Port
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.port cimport Port
 
 cdef enum LinkTransfer:
     READ_REQUEST = 0  # from the GPU

@@ -1,9 +1,9 @@
 """Set-up of the link."""
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport SECTOR_BYTES
-from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.link.protocol.base cimport LinkProtocolBase
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport SECTOR_BYTES
+from buddysim.replay.primitives.port cimport FINE_BITS
 
 
 cdef int link_init(Arena* arena, Link* link, dict n, dict policies) except -1:

@@ -1,11 +1,11 @@
 """Reads and writes behind the link, counted."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.kinds cimport LINK_READ, LINK_WRITE, Traffic
-from buddysim.replay.engine.memory cimport MemorySystem, port_transfer_counted
-from buddysim.replay.engine.port cimport FINE_BITS
 from buddysim.replay.link.link cimport WRITE_DATA, bytes_with_headers, link_bytes, link_read_cost, link_write_cost
+from buddysim.replay.memory.memory cimport MemorySystem, port_transfer_counted
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.kinds cimport LINK_READ, LINK_WRITE, Traffic
+from buddysim.replay.primitives.port cimport FINE_BITS
 
 
 cdef int64_t link_read_by_protocol(MemorySystem* m, int64_t payload, Traffic kind, int64_t t) noexcept nogil

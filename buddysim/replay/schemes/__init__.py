@@ -7,7 +7,7 @@ from types import ModuleType
 
 from buddysim.base.registry import Registry, name_of
 from buddysim.replay.component.shown import ShownRow
-from buddysim.replay.engine.scheme import SchemeBase
+from buddysim.replay.schemes.base import SchemeBase
 
 #: What slowdowns are measured against.
 BASELINE = "ideal"

@@ -1,6 +1,6 @@
 """`ideal` (uncompressed, unlimited memory): moves the requested sectors only. It is the baseline of every ratio."""
-from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
+from buddysim.replay.schemes.base cimport SchemeBase
+from buddysim.replay.schemes.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 ORDER = 10
 

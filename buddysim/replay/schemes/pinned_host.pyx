@@ -1,6 +1,6 @@
 """`pinned-host`: zero-copy access over the link to allocations that are all pinned in host memory."""
-from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
+from buddysim.replay.schemes.base cimport SchemeBase
+from buddysim.replay.schemes.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 ORDER = 50
 

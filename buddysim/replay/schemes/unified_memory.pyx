@@ -34,19 +34,19 @@ from buddysim.machine.units import format_size, parse_time
 from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.lazy_array import lazy_zeros
 
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.extremes cimport max_i64, min_i64
-from buddysim.replay.engine.events cimport NEVER
-from buddysim.replay.engine.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
-from buddysim.replay.engine.allocations cimport allocation_of
-from buddysim.replay.engine.memory cimport MemorySystem, AllocationState
 from buddysim.replay.l2.l2 cimport invalidate_lines
-from buddysim.replay.link.transfers cimport link_read, link_write
 from buddysim.replay.link.link cimport WRITE_DATA, link_bytes, link_write_cost
-from buddysim.replay.engine.port cimport FINE_BITS
-from buddysim.replay.engine.scheme cimport SchemeBase
+from buddysim.replay.link.transfers cimport link_read, link_write
+from buddysim.replay.memory.allocations cimport allocation_of
+from buddysim.replay.memory.memory cimport MemorySystem, AllocationState
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.events cimport NEVER
+from buddysim.replay.primitives.extremes cimport max_i64, min_i64
+from buddysim.replay.primitives.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
+from buddysim.replay.primitives.port cimport FINE_BITS
+from buddysim.replay.schemes.base cimport SchemeBase
+from buddysim.replay.schemes.uncompressed cimport uncompressed_fill, uncompressed_writeback
 from buddysim.replay.sm.warp cimport MAX_WARPS
-from buddysim.replay.engine.uncompressed cimport uncompressed_fill, uncompressed_writeback
 
 ORDER = 40
 

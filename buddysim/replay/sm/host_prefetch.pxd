@@ -1,18 +1,18 @@
 """Prefetching into the caches of the CPU that runs the simulator: for the warps, and the lines, that come next."""
 from libc.stdint cimport int64_t, uint64_t
 
-from buddysim.replay.engine.address_map cimport locate_line
-from buddysim.replay.engine.address_map_simd cimport LineLocation, location_begin, locate_lines_simd
-from buddysim.replay.engine.cache cimport SectorCache, cache_prefetch
-from buddysim.replay.engine.compiler_hints cimport prefetch
-from buddysim.replay.engine.division cimport divide
-from buddysim.replay.engine.events cimport key_number
-from buddysim.replay.engine.memory cimport MemorySystem, Slice
-from buddysim.replay.l2.l2 cimport l2_prefetch
-from buddysim.replay.engine.port cimport BUCKET_BITS, PORT_BUCKETS, port_prefetch
-from buddysim.replay.engine.stream cimport MANY_LINES, StreamOp, stream_bytes, stream_locations
 from buddysim.replay.l1.l1 cimport L1, L1s
+from buddysim.replay.l2.l2 cimport l2_prefetch
+from buddysim.replay.memory.address_map cimport locate_line
+from buddysim.replay.memory.memory cimport MemorySystem, Slice
+from buddysim.replay.primitives.address_map_simd cimport LineLocation, location_begin, locate_lines_simd
+from buddysim.replay.primitives.cache cimport SectorCache, cache_prefetch
+from buddysim.replay.primitives.compiler_hints cimport prefetch
+from buddysim.replay.primitives.division cimport divide
+from buddysim.replay.primitives.events cimport key_number
+from buddysim.replay.primitives.port cimport BUCKET_BITS, PORT_BUCKETS, port_prefetch
 from buddysim.replay.sm.issue_order cimport WARP_BITS, PickOp, Scheduler
+from buddysim.replay.sm.stream cimport MANY_LINES, StreamOp, stream_bytes, stream_locations
 from buddysim.replay.sm.warp cimport MAX_WARPS, Warp
 
 cdef enum:

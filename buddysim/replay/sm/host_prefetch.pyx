@@ -1,6 +1,6 @@
 """Prefetching during an operation of many lines."""
-from buddysim.replay.engine.stream cimport stream_words
 from buddysim.replay.sm.issue_order cimport scheduler_pick, scheduler_time
+from buddysim.replay.sm.stream cimport stream_words
 
 
 cdef void prefetch_next_op(HostPrefetcher* prefetcher, const L1s* l1, const MemorySystem* m, PickOp pick,

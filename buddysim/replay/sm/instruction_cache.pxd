@@ -7,8 +7,8 @@ code, until there are as many as the code has; later ones are repetitions, which
 """
 from libc.stdint cimport int32_t, int64_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.stream cimport StreamOp
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.sm.stream cimport StreamOp
 from buddysim.replay.sm.warp cimport Warp
 
 cdef enum:

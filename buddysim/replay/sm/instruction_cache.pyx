@@ -1,8 +1,8 @@
 """The code that each SM has fetched, and the lines that its warps wait for."""
 from libc.stdlib cimport calloc, free
 
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.extremes cimport max_i64, min_i64
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.extremes cimport max_i64, min_i64
 
 
 cdef int icache_init(Arena* arena, InstructionCaches* caches, size_t n_warps, dict n) except -1:

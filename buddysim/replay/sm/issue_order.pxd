@@ -5,9 +5,9 @@ A policy (`scheduler/`) may replace the choice of `scheduler_pick`.
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.extremes cimport max_i64, min_i64
-from buddysim.replay.engine.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, min_key
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.events cimport KEY_NEVER, NEVER, end_of_time, event_key, key_number, key_time, min_key
+from buddysim.replay.primitives.extremes cimport max_i64, min_i64
 from buddysim.replay.sm.warp cimport MAX_WARPS
 
 cdef enum:

@@ -1,17 +1,17 @@
 """A memory instruction: its lines go through the L1, one after the other."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.cache cimport sector_count
-from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.memory cimport MemorySystem, SmPorts
-from buddysim.replay.engine.stream cimport MANY_LINES, NEVER_USED, StreamOp, stream_locations, stream_words
 from buddysim.replay.l1.l1 cimport L1, L1s, l1_enter, l1_load, l1_store, load_past_l1
+from buddysim.replay.memory.memory cimport MemorySystem, SmPorts
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.cache cimport sector_count
+from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
+from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.sm.host_prefetch cimport (
     LINES_DISTANCE, MAX_LINES, HostPrefetcher, locate_lines, prefetch_line, prefetch_next_op, prefetch_ports,
 )
 from buddysim.replay.sm.issue_order cimport PickOp
+from buddysim.replay.sm.stream cimport MANY_LINES, NEVER_USED, StreamOp, stream_locations, stream_words
 from buddysim.replay.sm.warp cimport PendingLoad, Warp, warp_add_pending, warp_issued
 from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD, OP_STORE
 

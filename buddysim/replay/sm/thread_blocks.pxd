@@ -1,13 +1,13 @@
 """Kernels, chunks and thread blocks: dispatch to SMs, free resources, barriers; the state of a run."""
 from libc.stdint cimport int64_t, uint64_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.events cimport Events
-from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.stream cimport CoreTiming, StreamMemory
 from buddysim.replay.l1.l1 cimport L1s
+from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.events cimport Events
 from buddysim.replay.sm.instruction_cache cimport InstructionCaches, KernelCode
 from buddysim.replay.sm.issue_order cimport PickOp, Scheduler
+from buddysim.replay.sm.stream cimport CoreTiming, StreamMemory
 from buddysim.replay.sm.warp cimport PendingLoad, Warp
 from buddysim.trace.records cimport BlockRecord
 

@@ -2,18 +2,18 @@
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from buddysim.replay.engine.arena cimport arena_free, arena_zeroed
-from buddysim.replay.engine.cache cimport cache_clear_unit
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.horizon cimport horizon_free
-from buddysim.replay.engine.events cimport NEVER, events_init, events_insert, events_set
-from buddysim.replay.engine.stream cimport StreamOp, stream_free
 from buddysim.replay.l1.l1 cimport l1s_init
+from buddysim.replay.primitives.arena cimport arena_free, arena_zeroed
+from buddysim.replay.primitives.cache cimport cache_clear_unit
+from buddysim.replay.primitives.events cimport NEVER, events_init, events_insert, events_set
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.horizon cimport horizon_free
 from buddysim.replay.sm.instruction_cache cimport icache_init, icache_start_warp, kernel_code_free
 from buddysim.replay.sm.issue_order cimport (
     scheduler_add, scheduler_init, scheduler_remove, scheduler_resume, scheduler_set, scheduler_time,
 )
 from buddysim.replay.sm.scheduler.base cimport WarpSchedulerBase
+from buddysim.replay.sm.stream cimport StreamOp, stream_free
 from buddysim.replay.sm.warp cimport MAX_OTHER_PENDING, MAX_WARPS, warp_issued, warp_next
 
 cdef extern from *:

@@ -7,9 +7,9 @@ clock.
 """
 from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t
 
-from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.stream cimport NEVER_USED, OP_END, StreamOp, stream_next
+from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.sm.stream cimport NEVER_USED, OP_END, StreamOp, stream_next
 
 cdef enum:
     MAX_WARPS = 64          # per SM

@@ -6,14 +6,14 @@ from pydantic import Field
 
 from buddysim.machine import fields
 from buddysim.machine.section import Section
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.cache cimport Line
-from buddysim.replay.engine.kinds cimport HOST
-from buddysim.replay.engine.allocations cimport allocation_of
-from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, Slice
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.uncompressed cimport host_fill, host_writeback, raw_fill, raw_writeback
+from buddysim.replay.memory.allocations cimport allocation_of
+from buddysim.replay.memory.memory cimport MemorySystem, AllocationState, Slice
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.cache cimport Line
+from buddysim.replay.primitives.kinds cimport HOST
+from buddysim.replay.schemes.base cimport SchemeBase
+from buddysim.replay.schemes.uncompressed cimport host_fill, host_writeback, raw_fill, raw_writeback
 
 cdef enum:
     PAGE_BITS = 9               # log2 of the entries of a 64 KiB page

@@ -1,9 +1,9 @@
 """`half_banks`: banks of even numbers refresh together, those of odd numbers half an interval later."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.dram.refresh.base cimport RefreshBase
-from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.dram.dram cimport Bank, Dram, refresh_interval_start
+from buddysim.replay.dram.refresh.base cimport RefreshBase
+from buddysim.replay.primitives.arena cimport Arena
 
 
 cdef int64_t refresh_began(Dram* dram, const Bank* bank, int64_t t) noexcept nogil:

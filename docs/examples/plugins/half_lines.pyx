@@ -1,11 +1,11 @@
 """`half_lines`: a bank for each half of a line; lines of an instruction that need different halves enter together."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.memory cimport MemorySystem
 from buddysim.replay.l1.banking.base cimport L1BankingBase
 from buddysim.replay.l1.l1 cimport L1, L1s, l1_enter
+from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 
 cdef struct Halves:
     int used        # in this cycle, by lines of the instruction: 1 the first half, 2 the second

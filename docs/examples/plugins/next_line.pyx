@@ -1,8 +1,8 @@
 """`next_line`: after a miss, the metadata line of the following entries is fetched, too."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.memory cimport MemorySystem
+from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.schemes.buddy.metadata_cache cimport MetadataCache, fetch_ahead_of_use
 from buddysim.replay.schemes.buddy.prefetcher.base cimport MetadataPrefetcherBase
 

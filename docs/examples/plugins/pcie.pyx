@@ -6,9 +6,9 @@ completion per `link.max_payload` (Intel 683504, Throughput for Reads).
 """
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, Link, LinkTransfer
 from buddysim.replay.link.protocol.base cimport LinkProtocolBase
+from buddysim.replay.primitives.arena cimport Arena
 
 cdef enum:
     COMPLETION_BYTES = 20

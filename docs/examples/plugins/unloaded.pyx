@@ -1,9 +1,9 @@
 """`unloaded`: each read has the latency of a closed bank and waits for no other; an upper bound."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.dram.model.base cimport DramModelBase
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.dram.dram cimport DeviceLocation, Dram, DramOps
+from buddysim.replay.dram.model.base cimport DramModelBase
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 
 
 cdef int64_t idle_ps(const Dram* dram, int bursts) noexcept nogil:

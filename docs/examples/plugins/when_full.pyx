@@ -5,9 +5,9 @@ from typing import Annotated
 from buddysim.machine import fields
 from buddysim.machine.section import Section
 
-from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.dram.dram cimport Dram, PseudoChannel, drain_writes
+from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 
 
 class WhenFull(Section):

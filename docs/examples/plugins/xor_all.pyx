@@ -1,8 +1,8 @@
 """`xor_all`: the slice's bits are exclusive ors of all bits of the unit's number, without multiplications."""
 from libc.stdint cimport uint32_t
 
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 
 cdef struct Fold:
     int bits                    # log2 of the slices

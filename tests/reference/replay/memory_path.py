@@ -9,9 +9,9 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
 from buddysim.compress import SECTOR_BYTES, SECTORS_OF_CLASS
-from buddysim.replay.engine.kinds import Placement
-from tests.reference.replay.engine.ref_cache import fold
-from tests.reference.replay.engine.ref_um import RefPages
+from buddysim.replay.primitives.kinds import Placement
+from tests.reference.replay.primitives.ref_cache import fold
+from tests.reference.replay.schemes.ref_um import RefPages
 
 
 @dataclass

@@ -6,13 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.reference.replay.dram.dram import RefDram
-from tests.reference.replay.engine.address_map import RefAddressMap
-from tests.reference.replay.engine.histograms import RefLatencyHistograms
-from tests.reference.replay.engine.ports import RefClock
 from tests.reference.replay.l1.l1 import RefL1
 from tests.reference.replay.l2.l2 import RefL2
 from tests.reference.replay.link.link import RefLink
+from tests.reference.replay.memory.address_map import RefAddressMap
+from tests.reference.replay.memory.histograms import RefLatencyHistograms
 from tests.reference.replay.numbers import RefNumbers
+from tests.reference.replay.primitives.ports import RefClock
 from tests.reference.replay.schemes.paths import RefMemoryPath
 from tests.reference.replay.schemes.unified_memory import RefUmState, page_capacity
 from tests.reference.replay.sizes import RefSizes

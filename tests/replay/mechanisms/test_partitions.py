@@ -5,7 +5,7 @@ A request to the second partition takes 40 ns longer, there and back.
 """
 
 from buddysim.trace import FLAG_BYPASS_L1, FLAG_TIMED
-from tests.reference.replay.engine.address_map import hash_index
+from tests.reference.replay.memory.address_map import hash_index
 from tests.replay.bare import Launch, run_launches
 from tests.replay.mechanisms.hand import NS, atomic, grid, load, machine, run, store, time_of
 

@@ -1,10 +1,10 @@
 """`simple`: each pseudo-channel has a bandwidth and a latency, that of a closed bank."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.dram.model.base cimport DramModelBase
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.dram.dram cimport DeviceLocation, Dram, DramOps
-from buddysim.replay.engine.port cimport FINE_BITS, Port, port_peek, port_transfer
+from buddysim.replay.dram.model.base cimport DramModelBase
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.port cimport FINE_BITS, Port, port_peek, port_transfer
 
 ORDER = 1
 

@@ -1,7 +1,7 @@
 """Base class of refresh modes, each a module of this folder: when a bank was refreshed last."""
 from buddysim.replay.component.base cimport Component
-from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.dram.dram cimport Dram
+from buddysim.replay.primitives.arena cimport Arena
 
 
 cdef class RefreshBase(Component):

@@ -1,9 +1,9 @@
 """`single_bank`: one bank after the other refreshes (REFSB), spread evenly over tREFI; bus and activations stay free."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.dram.refresh.base cimport RefreshBase
-from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.dram.dram cimport Bank, Dram, refresh_interval_start
+from buddysim.replay.dram.refresh.base cimport RefreshBase
+from buddysim.replay.primitives.arena cimport Arena
 
 ORDER = 1
 

@@ -1,11 +1,11 @@
 """`exclusive`: reads wait until a drain has ended; a read since the last drain keeps the bus from being idle."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.dram.dram cimport Dram, PseudoChannel, drain_if_due
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.events cimport NEVER
+from buddysim.replay.dram.write_drain.base cimport WriteDrainBase
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.events cimport NEVER
+from buddysim.replay.primitives.extremes cimport max_i64
 
 ORDER = 1
 

@@ -1,7 +1,7 @@
 """Base class of L1 bankings, each a module of this folder: when the lines of an instruction enter the L1."""
-from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.component.base cimport Component
 from buddysim.replay.l1.l1 cimport EnterOp, LeaveOp
+from buddysim.replay.primitives.arena cimport Arena
 
 
 cdef class L1BankingBase(Component):

@@ -1,11 +1,11 @@
 """`sector`: a bank for each sector of a line; lines of an instruction that have no common bank enter together."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.memory cimport MemorySystem
 from buddysim.replay.l1.banking.base cimport L1BankingBase
 from buddysim.replay.l1.l1 cimport L1, L1s, l1_enter
+from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 
 ORDER = 1
 

@@ -1,15 +1,15 @@
 """`tag_and_data`: four banks of tags and 32 of data, as counters of an A100 and an H200 show them (docs/validation/method.md)."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.cache cimport sector_count
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport L1_PORT
-from buddysim.replay.engine.memory cimport MemorySystem, count_wait
-from buddysim.replay.engine.stream cimport StreamOp
 from buddysim.replay.l1.banking.base cimport L1BankingBase
 from buddysim.replay.l1.l1 cimport L1, L1s
+from buddysim.replay.memory.memory cimport MemorySystem, count_wait
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.cache cimport sector_count
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport L1_PORT
+from buddysim.replay.sm.stream cimport StreamOp
 from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD
 
 ORDER = 2

@@ -1,9 +1,9 @@
 """Base class of L2 slice hashes, each a module of this folder: which slice has a line."""
 from libc.stdint cimport uint32_t
 
-from buddysim.replay.engine.address_map_simd cimport SlicesOp
-from buddysim.replay.engine.arena cimport Arena
 from buddysim.replay.component.base cimport Component
+from buddysim.replay.primitives.address_map_simd cimport SlicesOp
+from buddysim.replay.primitives.arena cimport Arena
 
 
 cdef class SliceHashBase(Component):

@@ -1,8 +1,8 @@
 """`ipoly`: a remainder of polynomials over GF(2), as in GPGPU-Sim (Rau, "Pseudo-randomly interleaved memory", ISCA 1991)."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
 from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 
 ORDER = 1
 

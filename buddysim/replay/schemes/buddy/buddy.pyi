@@ -1,4 +1,4 @@
-from buddysim.replay.engine.scheme import SchemeBase
+from buddysim.replay.schemes.base import SchemeBase
 
 ORDER: int
 

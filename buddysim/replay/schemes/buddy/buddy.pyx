@@ -15,17 +15,17 @@ from buddysim.replay.schemes.buddy.numbers import metadata_numbers
 from buddysim.replay.compressed.entries cimport (
     CompressedCounters, compressed_fill, compressed_writeback, entries_counters, entries_init,
 )
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
-from buddysim.replay.engine.cache cimport Line
-from buddysim.replay.engine.kinds cimport COMPRESSED
-from buddysim.replay.engine.allocations cimport allocation_of
-from buddysim.replay.engine.memory cimport FillOp, MemorySystem, AllocationState, Slice
-from buddysim.replay.engine.address_map_simd cimport LineLocation
-from buddysim.replay.engine.scheme cimport SchemeBase
-from buddysim.replay.engine.uncompressed cimport raw_fill, raw_writeback
-from buddysim.replay.engine.versions cimport cpu_is_newer, int64_on_newer
+from buddysim.replay.memory.allocations cimport allocation_of
+from buddysim.replay.memory.memory cimport FillOp, MemorySystem, AllocationState, Slice
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.cache cimport Line
+from buddysim.replay.primitives.kinds cimport COMPRESSED
+from buddysim.replay.primitives.versions cimport cpu_is_newer, int64_on_newer
+from buddysim.replay.schemes.base cimport SchemeBase
 from buddysim.replay.schemes.buddy.metadata_cache cimport BuddyState, metadata_counters, metadata_init, metadata_lookup
 from buddysim.replay.schemes.buddy.prefetcher.base cimport MetadataPrefetcherBase
+from buddysim.replay.schemes.uncompressed cimport raw_fill, raw_writeback
 
 ORDER = 30
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from buddysim.compress import ENTRY_BYTES
-from buddysim.replay.engine.kinds import Placement
+from buddysim.replay.primitives.kinds import Placement
 from buddysim.replay.schemes.buddy.keys import BuddyConfig
 
 if TYPE_CHECKING:

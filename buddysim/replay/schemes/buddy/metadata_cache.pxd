@@ -5,20 +5,20 @@ A line located for the metadata cache has its set in `own[0]`, and bank and row 
 from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.compressed.entries cimport CompressedEntries, SizeLookup
-from buddysim.replay.engine.address_map cimport locate_row, swizzle
-from buddysim.replay.engine.address_map_simd cimport LaneDivisor, LineLocation, LocationRules, OwnWords
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.cache cimport (
+from buddysim.replay.dram.dram cimport DeviceLocation, dram_location, dram_prefetch
+from buddysim.replay.dram.transfers cimport device_read, device_write
+from buddysim.replay.memory.address_map cimport locate_row, swizzle
+from buddysim.replay.memory.memory cimport MemorySystem, PaddedPort, count_wait
+from buddysim.replay.primitives.address_map_simd cimport LaneDivisor, LineLocation, LocationRules, OwnWords
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.cache cimport (
     DIRTY, CacheSet, SectorCache, cache_find, cache_replace, cache_set, cache_set_offset, cache_touch,
 )
-from buddysim.replay.engine.compiler_hints cimport likely, prefetch, unlikely
-from buddysim.replay.engine.division cimport Divisor, divide
-from buddysim.replay.dram.dram cimport DeviceLocation, dram_location, dram_prefetch
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.kinds cimport SCHEME_QUEUE, SCHEME_TRAFFIC, Queue, Traffic
-from buddysim.replay.dram.transfers cimport device_read, device_write
-from buddysim.replay.engine.memory cimport MemorySystem, PaddedPort, count_wait
-from buddysim.replay.engine.port cimport port_grant_time
+from buddysim.replay.primitives.compiler_hints cimport likely, prefetch, unlikely
+from buddysim.replay.primitives.division cimport Divisor, divide
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport SCHEME_QUEUE, SCHEME_TRAFFIC, Queue, Traffic
+from buddysim.replay.primitives.port cimport port_grant_time
 
 cdef extern from "metadata_lanes.h" nogil:
     ctypedef struct MetadataLanes:

@@ -1,9 +1,9 @@
 """Set-up of the metadata cache, locations of metadata lines, and their counters."""
-from buddysim.replay.engine.address_map_simd cimport lane_divisor
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.cache cimport cache_init
-from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.kinds cimport SECTOR_BYTES
+from buddysim.replay.primitives.address_map_simd cimport lane_divisor
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.cache cimport cache_init
+from buddysim.replay.primitives.division cimport divisor
+from buddysim.replay.primitives.kinds cimport SECTOR_BYTES
 
 #: Counters of the metadata cache: unit, colon, definition.
 COUNTERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.reference.replay.engine.reservation_table import RefReservationTable
+from tests.reference.replay.primitives.reservation_table import RefReservationTable
 
 ROWS_LEFT = 3
 

@@ -8,10 +8,10 @@ from math import ceil
 
 from buddysim.machine.parts.dram import DramConfig as DramKeys
 from tests.reference.replay.dram.banks import RefActivationWindow, RefBank, RefDramTiming, RefRowAccess
-from tests.reference.replay.engine.address_map import RefLocation
-from tests.reference.replay.engine.ports import RefClock
-from tests.reference.replay.engine.reservation_table import RefReservationTable
+from tests.reference.replay.memory.address_map import RefLocation
 from tests.reference.replay.numbers import SECTOR_BYTES
+from tests.reference.replay.primitives.ports import RefClock
+from tests.reference.replay.primitives.reservation_table import RefReservationTable
 
 EXTRA_ENTRIES = 3
 

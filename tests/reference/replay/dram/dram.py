@@ -9,10 +9,10 @@ from typing import Protocol
 
 from tests.reference.replay.dram.banks import RefDramTiming
 from tests.reference.replay.dram.channel import RefBankedChannel
-from tests.reference.replay.engine.address_map import RefLocation
-from tests.reference.replay.engine.histograms import RefQueueWaits
-from tests.reference.replay.engine.ports import RefClock, RefPort
+from tests.reference.replay.memory.address_map import RefLocation
+from tests.reference.replay.memory.histograms import RefQueueWaits
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES, RefNumbers, sector_time
+from tests.reference.replay.primitives.ports import RefClock, RefPort
 
 #: What is moved, as lists of the channels' name it, and the counter of all channels.
 KINDS = {

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from buddysim.trace import Memcpy, Memset
-from tests.reference.replay.engine.caches import RefCache
 from tests.reference.replay.l2.l2 import RefL2
 from tests.reference.replay.numbers import SECTOR_BYTES
+from tests.reference.replay.primitives.caches import RefCache
 from tests.reference.replay.sizes import RefSizes
 from tests.reference.replay.space import RefAllocationRange
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from buddysim.trace import OP_ATOMIC, OP_LOAD, OP_STORE
-from tests.reference.replay.engine.address_map import RefAddressMap
-from tests.reference.replay.engine.caches import RefCache
-from tests.reference.replay.engine.histograms import RefLatencyHistograms
-from tests.reference.replay.engine.ports import RefRing
 from tests.reference.replay.l2.l2 import RefL2
+from tests.reference.replay.memory.address_map import RefAddressMap
+from tests.reference.replay.memory.histograms import RefLatencyHistograms
 from tests.reference.replay.numbers import RefNumbers
 from tests.reference.replay.operations import RefLine, RefOperation
+from tests.reference.replay.primitives.caches import RefCache
+from tests.reference.replay.primitives.ports import RefRing
 
 ALL_SECTORS = 15
 WORDS = 32

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from tests.reference.replay.engine.address_map import RefAddressMap
-from tests.reference.replay.engine.caches import RefCache, RefCacheLine
-from tests.reference.replay.engine.histograms import RefLatencyHistograms
-from tests.reference.replay.engine.ports import RefClock, RefPort, RefRing
-from tests.reference.replay.engine.reservation_table import RefReservationTable
+from tests.reference.replay.memory.address_map import RefAddressMap
+from tests.reference.replay.memory.histograms import RefLatencyHistograms
 from tests.reference.replay.numbers import FINE, RefNumbers
+from tests.reference.replay.primitives.caches import RefCache, RefCacheLine
+from tests.reference.replay.primitives.ports import RefClock, RefPort, RefRing
+from tests.reference.replay.primitives.reservation_table import RefReservationTable
 
 
 class RefMemoryPathProtocol(Protocol):

@@ -6,9 +6,9 @@ from collections import Counter
 from fractions import Fraction
 from math import ceil
 
-from tests.reference.replay.engine.histograms import RefQueueWaits
-from tests.reference.replay.engine.ports import RefClock, RefPort
+from tests.reference.replay.memory.histograms import RefQueueWaits
 from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES, RefNumbers
+from tests.reference.replay.primitives.ports import RefClock, RefPort
 
 
 class RefLink:

@@ -8,12 +8,12 @@ from enum import Enum
 
 from buddysim.buddy import Target
 from tests.reference.replay.dram.dram import RefDram
-from tests.reference.replay.engine.address_map import RefAddressMap, RefLocation
-from tests.reference.replay.engine.caches import RefCacheLine
-from tests.reference.replay.engine.histograms import RefQueueWaits
-from tests.reference.replay.engine.ports import RefClock, RefPort
 from tests.reference.replay.link.link import RefLink
+from tests.reference.replay.memory.address_map import RefAddressMap, RefLocation
+from tests.reference.replay.memory.histograms import RefQueueWaits
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES, RefNumbers
+from tests.reference.replay.primitives.caches import RefCacheLine
+from tests.reference.replay.primitives.ports import RefClock, RefPort
 from tests.reference.replay.schemes.buddy.metadata_cache import RefMetadataCache, RefMetadataLookup
 from tests.reference.replay.schemes.unified_memory import RefUmState
 from tests.reference.replay.sizes import RefSizes

@@ -1,6 +1,6 @@
 """Base class of metadata prefetchers, each a module of this folder: what is fetched after a miss of the metadata cache."""
 from buddysim.replay.component.base cimport Component
-from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.schemes.buddy.metadata_cache cimport FetchAheadOp
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tests.reference.replay.dram.dram import RefDram
-from tests.reference.replay.engine.address_map import RefAddressMap, hash_index
-from tests.reference.replay.engine.caches import RefCache, RefCacheLine
-from tests.reference.replay.engine.histograms import RefQueueWaits
-from tests.reference.replay.engine.ports import RefClock, RefPort
+from tests.reference.replay.memory.address_map import RefAddressMap, hash_index
+from tests.reference.replay.memory.histograms import RefQueueWaits
 from tests.reference.replay.numbers import FINE, SECTOR_BYTES
+from tests.reference.replay.primitives.caches import RefCache, RefCacheLine
+from tests.reference.replay.primitives.ports import RefClock, RefPort
 
 
 class RefMetadataLookup(NamedTuple):

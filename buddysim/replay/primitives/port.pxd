@@ -9,8 +9,8 @@ Costs are in port units of 1/1024 ps, rounded up: no port exceeds the bandwidth 
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from buddysim.replay.engine.compiler_hints cimport prefetch, unlikely
-from buddysim.replay.engine.horizon cimport Horizon
+from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
+from buddysim.replay.primitives.horizon cimport Horizon
 
 cdef enum:
     PORT_BUCKETS = 512      # of the ring: 33.6 us into the future

@@ -1,5 +1,5 @@
 """Rare operations of a `Port`."""
-from buddysim.replay.engine.horizon cimport far_page, far_page_create, far_page_drop
+from buddysim.replay.primitives.horizon cimport far_page, far_page_create, far_page_drop
 
 cdef enum:
     PAGE_BITS = 9  # log2 of the buckets of a page, as many as in the ring

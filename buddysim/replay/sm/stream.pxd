@@ -6,10 +6,10 @@ includes the locations of lines, if they are few: for many lines, the memory cos
 """
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from buddysim.replay.engine.cache cimport SectorCache
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.memory cimport MemorySystem
-from buddysim.replay.engine.address_map_simd cimport LineLocation
+from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.cache cimport SectorCache
+from buddysim.replay.primitives.compiler_hints cimport unlikely
 from buddysim.trace.records cimport WarpOp, WarpRecord
 
 cdef enum:

@@ -8,9 +8,9 @@ before the current event. Slots of refreshes are reserved from the start.
 """
 from libc.stdint cimport int64_t, uint64_t
 
-from buddysim.replay.engine.division cimport high_product
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.horizon cimport Horizon
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.division cimport high_product
+from buddysim.replay.primitives.horizon cimport Horizon
 
 cdef extern from *:
     int count_trailing_zeros "__builtin_ctzll"(unsigned long long x) noexcept nogil

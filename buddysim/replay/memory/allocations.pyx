@@ -4,7 +4,7 @@ from libc.string cimport memmove
 
 from buddysim.replay.lazy_array import lazy_zeros
 
-from buddysim.replay.engine.arena cimport arena_zeroed
+from buddysim.replay.primitives.arena cimport arena_zeroed
 
 cdef enum:
     PAGE_BITS = 6  # log2 of the entries of a page

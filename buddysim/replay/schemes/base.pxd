@@ -1,8 +1,8 @@
 """Base class of replay schemes, each a module in `schemes/`: what an L2 miss and a write-back do."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.memory cimport AccessHook, DueHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook
+from buddysim.replay.memory.memory cimport AccessHook, DueHook, FillOp, MayCacheOp, MemorySystem, WakeHook, WritebackOp, WrittenHook
+from buddysim.replay.primitives.arena cimport Arena
 
 cdef class SchemeBase:
     cdef FillOp fill

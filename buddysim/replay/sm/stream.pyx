@@ -1,12 +1,12 @@
 """Converts the records of a chunk to operation streams."""
 from libc.string cimport memcmp, memset
 
-from buddysim.replay.engine.arena cimport arena_block, arena_block_free
-from buddysim.replay.engine.extremes cimport min_i64
-from buddysim.replay.engine.address_map cimport locate_line
-from buddysim.replay.engine.address_map_simd cimport location_begin, complete_locations_simd
-from buddysim.replay.engine.memory cimport AllocationState
-from buddysim.replay.engine.allocations cimport allocation_of_line
+from buddysim.replay.memory.address_map cimport locate_line
+from buddysim.replay.memory.allocations cimport allocation_of_line
+from buddysim.replay.memory.memory cimport AllocationState
+from buddysim.replay.primitives.address_map_simd cimport location_begin, complete_locations_simd
+from buddysim.replay.primitives.arena cimport arena_block, arena_block_free
+from buddysim.replay.primitives.extremes cimport min_i64
 from buddysim.trace.records cimport (
     FLAG_BYPASS_L1, FLAG_NO_RETURN, FLAG_TIMED, OP_ATOMIC, OP_LOAD, OP_STORE, ATOMIC_CONFLICTS_SHIFT, BANK_WORDS_SHIFT,
 )

@@ -4,12 +4,12 @@ One line at a time; `address_map_simd.h` locates eight, with equal results.
 """
 from libc.stdint cimport uint16_t, uint32_t
 
-from buddysim.replay.engine.cache cimport SectorCache, cache_set_offset, hash_u32
-from buddysim.replay.engine.division cimport Divisor, divide, remainder
 from buddysim.replay.dram.dram cimport DeviceLocation, dram_location
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.memory cimport MemorySystem, Slice
-from buddysim.replay.engine.address_map_simd cimport LineLocation, OwnWords
+from buddysim.replay.memory.memory cimport MemorySystem, Slice
+from buddysim.replay.primitives.address_map_simd cimport LineLocation, OwnWords
+from buddysim.replay.primitives.cache cimport SectorCache, cache_set_offset, hash_u32
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.division cimport Divisor, divide, remainder
 
 # Where the L2 would hold an entry.
 cdef struct CacheLocation:

@@ -6,18 +6,18 @@ there (`port`, `dram`).
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from buddysim.replay.dram.dram cimport Dram
-from buddysim.replay.engine.address_map_simd cimport LineLocation, LocationRules
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.cache cimport CacheSet, Line, SectorCache
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.division cimport Divisor
-from buddysim.replay.engine.extremes cimport max_i64
-from buddysim.replay.engine.horizon cimport Horizon
-from buddysim.replay.engine.kinds cimport HISTOGRAM_BINS, TRAFFIC_KINDS, Queue, Traffic
-from buddysim.replay.engine.mshrs cimport Mshrs
-from buddysim.replay.engine.port cimport Port, port_try_reserve
-from buddysim.replay.engine.reservation_table cimport ReservationTable, SlotGrid
 from buddysim.replay.link.link cimport Link
+from buddysim.replay.primitives.address_map_simd cimport LineLocation, LocationRules
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.cache cimport CacheSet, Line, SectorCache
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.division cimport Divisor
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.horizon cimport Horizon
+from buddysim.replay.primitives.kinds cimport HISTOGRAM_BINS, TRAFFIC_KINDS, Queue, Traffic
+from buddysim.replay.primitives.mshrs cimport Mshrs
+from buddysim.replay.primitives.port cimport Port, port_try_reserve
+from buddysim.replay.primitives.reservation_table cimport ReservationTable, SlotGrid
 
 cdef extern from *:
     int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil

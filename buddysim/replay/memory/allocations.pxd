@@ -11,8 +11,8 @@ are materialized.
 """
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.memory cimport MemorySystem, AllocationState
+from buddysim.replay.memory.memory cimport MemorySystem, AllocationState
+from buddysim.replay.primitives.arena cimport Arena
 
 
 cdef inline AllocationState* allocation_of(MemorySystem* m, uint32_t entry) noexcept nogil:

@@ -5,7 +5,7 @@ from buddysim.buddy import ProfileOptions, Target
 from buddysim.machine import Machine
 from buddysim.machine.section import Section
 from buddysim.replay.component.shown import ShownRow
-from buddysim.replay.engine.kinds import Placement
+from buddysim.replay.primitives.kinds import Placement
 
 class SchemeBase:
     SUMMARY: ClassVar[str]

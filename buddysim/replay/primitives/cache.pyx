@@ -1,7 +1,7 @@
 """Set-up of a `SectorCache`, and its rare operations."""
-from buddysim.replay.engine.arena cimport arena_zeroed
-from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.set_search cimport SET_EMPTY, order_init
+from buddysim.replay.primitives.arena cimport arena_zeroed
+from buddysim.replay.primitives.division cimport divisor
+from buddysim.replay.primitives.set_search cimport SET_EMPTY, order_init
 
 cdef int cache_init(Arena* arena, SectorCache* cache, int units, int sets, int ways) except -1:
     """Allocates `units` empty caches. Raises MemoryError."""

@@ -1,14 +1,14 @@
 """Set-up of the memory system, and waits at ports."""
 from buddysim.replay.crossbar.crossbar cimport crossbar_init
 from buddysim.replay.dram.dram cimport dram_configure
-from buddysim.replay.engine.address_map_simd cimport has_eight_lane_lookup, lane_divisor
-from buddysim.replay.engine.allocations cimport allocations_init
-from buddysim.replay.engine.division cimport divisor
-from buddysim.replay.engine.horizon cimport horizon_init
-from buddysim.replay.engine.port cimport port_wait
 from buddysim.replay.l2.l2 cimport l2_init
 from buddysim.replay.l2.slice_hash.base cimport SliceHashBase
 from buddysim.replay.link.link cimport link_init
+from buddysim.replay.memory.allocations cimport allocations_init
+from buddysim.replay.primitives.address_map_simd cimport has_eight_lane_lookup, lane_divisor
+from buddysim.replay.primitives.division cimport divisor
+from buddysim.replay.primitives.horizon cimport horizon_init
+from buddysim.replay.primitives.port cimport port_wait
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,

@@ -1,5 +1,5 @@
 """Rare operations of a reservation table."""
-from buddysim.replay.engine.horizon cimport far_page, far_page_create, far_page_drop, trial_record
+from buddysim.replay.primitives.horizon cimport far_page, far_page_create, far_page_drop, trial_record
 
 cdef enum:
     TABLE_SLOT_BITS = 14  # log2 of TABLE_SLOTS, the slots of the ring and of a page

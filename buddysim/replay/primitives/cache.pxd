@@ -10,10 +10,10 @@ CPU) for eight ways, and then the arrival times of pending sectors.
 """
 from libc.stdint cimport int64_t, uint16_t, uint32_t
 
-from buddysim.replay.engine.division cimport Divisor, divide, remainder
-from buddysim.replay.engine.compiler_hints cimport prefetch
-from buddysim.replay.engine.arena cimport Arena
-from buddysim.replay.engine.set_search cimport SECTOR_COUNT, order_touch, order_touch_oldest, set_match
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.compiler_hints cimport prefetch
+from buddysim.replay.primitives.division cimport Divisor, divide, remainder
+from buddysim.replay.primitives.set_search cimport SECTOR_COUNT, order_touch, order_touch_oldest, set_match
 
 ctypedef uint16_t Line      # a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | pending << PENDING
 

@@ -1,7 +1,7 @@
 """MSHRs: a bound of the misses in flight."""
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.arena cimport Arena, arena_zeroed
+from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 
 # A ring: MSHRs are taken in order, so the next one is the one taken longest ago.
 cdef struct Mshrs:

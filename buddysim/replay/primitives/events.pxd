@@ -6,9 +6,9 @@ branch that a CPU would mispredict.
 """
 from libc.stdint cimport int64_t
 
-from buddysim.replay.engine.extremes cimport min_i64
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.arena cimport Arena
+from buddysim.replay.primitives.arena cimport Arena
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.extremes cimport min_i64
 
 cdef extern from "keys.h" nogil:
     const int64_t KEY_BIAS

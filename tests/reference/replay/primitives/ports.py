@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from tests.reference.replay.engine.histograms import RefHistogram
+from tests.reference.replay.memory.histograms import RefHistogram
 
 BUCKET_PS_BITS, CAPACITY_BITS = 16, 26
 CAPACITY = 1 << CAPACITY_BITS

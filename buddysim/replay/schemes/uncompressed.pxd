@@ -5,16 +5,16 @@ too.
 """
 from libc.stdint cimport int64_t, uint32_t
 
-from buddysim.replay.engine.cache cimport DIRTY, Line, sector_count
 from buddysim.replay.dram.dram cimport DeviceLocation, dram_location
-from buddysim.replay.engine.compiler_hints cimport unlikely
-from buddysim.replay.engine.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITEBACK
-from buddysim.replay.engine.address_map cimport locate_entry
 from buddysim.replay.dram.transfers cimport device_fetch, device_write
-from buddysim.replay.engine.allocations cimport allocation_of
-from buddysim.replay.engine.memory cimport MemorySystem, AllocationState, Slice
 from buddysim.replay.link.transfers cimport link_read, link_write
-from buddysim.replay.engine.address_map_simd cimport LineLocation
+from buddysim.replay.memory.address_map cimport locate_entry
+from buddysim.replay.memory.allocations cimport allocation_of
+from buddysim.replay.memory.memory cimport MemorySystem, AllocationState, Slice
+from buddysim.replay.primitives.address_map_simd cimport LineLocation
+from buddysim.replay.primitives.cache cimport DIRTY, Line, sector_count
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BYTES, WRITEBACK
 
 
 cdef inline int64_t host_fill(MemorySystem* m, unsigned int requested, int64_t t) noexcept nogil:

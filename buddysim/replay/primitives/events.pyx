@@ -1,5 +1,5 @@
 """Set-up of an order of events."""
-from buddysim.replay.engine.arena cimport arena_zeroed
+from buddysim.replay.primitives.arena cimport arena_zeroed
 
 
 cdef int events_init(Arena* arena, Events* events, int n) except -1:
