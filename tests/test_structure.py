@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from buddysim.base.kinds import HOMES
 from tests.syntax_trees import called_name, tree_of
+from tests.test_circles import circles, imports
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "buddysim"
+ARCHITECTURE = ROOT / "docs" / "developers" / "architecture.md"
 MAX_LINES = 80
 CYTHON_IMPORT = re.compile(r"^\s*from\s+(buddysim[\w.]*)\s+c?import\s+\(?(\w*)|^\s*c?import\s+(buddysim[\w.]*)", re.M)
 CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s(?!class\s)[^=\n]*\w\(")
@@ -20,7 +25,7 @@ CYTHON_FUNCTION = re.compile(r"^(?P<indent>\s*)(?:def|cdef|cpdef)\s(?!class\s)[^
 
 def allowed() -> dict[str, set[str]]:
     """Return for each folder what it may import, from the document's table; ``everything`` stands for all folders."""
-    table = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
+    table = ARCHITECTURE.read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)/` \| .* \| ([^|]*) \|$", table, flags=re.M)
     imports_of = {folder: set(re.findall(r"\w+", imports)) for folder, imports in rows}
     return {folder: set(imports_of) if "everything" in imports else imports for folder, imports in imports_of.items()}
@@ -90,6 +95,89 @@ def test_the_table_allows_nothing_that_is_not_used() -> None:
             used[folder] |= folders_imported(path)
     unused = {folder: imports - used[folder] for folder, imports in allowed().items() if folder != "cli"}
     assert not {folder: imports for folder, imports in unused.items() if imports}
+
+
+@cache
+def module_graph() -> dict[str, set[str]]:
+    return imports(PACKAGE)
+
+
+def members(folder: Path) -> dict[str, set[str]]:
+    """Return for each member of a folder those of it that it imports at run time.
+
+    A member is a file, a folder, or the declarations of a Cython file.
+    """
+    within = ".".join(folder.relative_to(PACKAGE.parent).parts) + "."
+
+    def member(module: str) -> str | None:
+        name, _, rest = module.removeprefix(within).partition(".")
+        if not module.startswith(within) or name == "pxd":
+            return None
+        return f"{name}.pxd" if rest == "pxd" and not (folder / name).is_dir() else name
+
+    graph: dict[str, set[str]] = {}
+    for module, imported in module_graph().items():
+        if (name := member(module)) is not None:
+            graph.setdefault(name, set()).update(filter(None, map(member, imported)))
+    return {name: imported - {name} for name, imported in graph.items()}
+
+
+def folders() -> Iterator[Path]:
+    """Return every folder of code within the package."""
+    return (path.parent for path in sources(".py") if path.name == "__init__.py" and path.parent != PACKAGE)
+
+
+def named_circles() -> dict[str, list[list[str]]]:
+    """Return the circles that stay, by folder."""
+    table = ARCHITECTURE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+)` \| ((?:`[\w.]+` )+)\| .+ \|$", table, flags=re.M)
+    named: dict[str, list[list[str]]] = {}
+    for folder, circle in rows:
+        named.setdefault(folder, []).append(re.findall(r"[\w.]+", circle))
+    return named
+
+
+def floors() -> dict[str, list[list[str]]]:
+    """Return the members on each floor, the ground first, by folder."""
+    tables = re.findall(r"^### In `([\w/]+)/`\n\n((?:\|.*\n)+)", ARCHITECTURE.read_text(encoding="utf-8"), flags=re.M)
+    return {
+        folder: [re.findall(r"`([\w.]+)`", row.split("|")[1]) for row in rows.splitlines()[2:]]
+        for folder, rows in tables
+    }
+
+
+def test_no_folder_reaches_itself_through_others() -> None:
+    found = {str(folder.relative_to(PACKAGE)): sorted(circles(members(folder))) for folder in folders()}
+    assert {folder: each for folder, each in found.items() if each} == named_circles()
+
+
+def test_a_large_folder_has_a_table_of_floors() -> None:
+    homes = [PACKAGE.parent.joinpath(*home.split(".")) for home in HOMES.values()]
+    registries = {home if home.is_dir() else home.parent for home in homes}
+    large = {
+        str(folder.relative_to(PACKAGE))
+        for folder in folders()
+        if folder not in registries
+        and len(names := members(folder)) > 10
+        and sum((folder / name).is_dir() for name in names) > 2
+    }
+    assert large == set(floors())
+
+
+def test_a_member_imports_from_lower_floors() -> None:
+    wrong = []
+    for folder, rows in floors().items():
+        graph = members(PACKAGE / folder)
+        floor_of = {name: number for number, names in enumerate(rows) for name in names}
+        assert sorted(name for names in rows for name in names) == sorted(graph), folder
+        for name, imported in graph.items():
+            allowed_here = {*itertools.chain(*(circle for circle in named_circles().get(folder, []) if name in circle))}
+            wrong += [
+                f"{folder}/{name} imports {other}"
+                for other in imported - allowed_here
+                if floor_of[other] >= floor_of[name]
+            ]
+    assert not wrong
 
 
 def test_an_extension_that_python_imports_has_its_stub() -> None:

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.attention import AttentionCall
-from buddysim.training.architectures.blocks.decoder import DecoderModel, GroupedQueryAttention, Rotations
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
 from buddysim.training.architectures.blocks.layers import Embedding
 from buddysim.training.architectures.blocks.rms_norm import GemmaRMSNorm
+from buddysim.training.architectures.decoder import DecoderModel, GroupedQueryAttention, Rotations
 from buddysim.training.architectures.model_config import (
     ActivationName,
     LayerType,

@@ -7,10 +7,10 @@ from typing import ClassVar
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
 from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
-from buddysim.training.architectures.blocks.decoder import Rotations
 from buddysim.training.architectures.blocks.layers import Dropout, Embedding, LayerNorm, Linear
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.blocks.rotary import RotaryEmbedding, rotate_half
+from buddysim.training.architectures.decoder import Rotations
 from buddysim.training.architectures.language_model import CausalModel
 from buddysim.training.architectures.model_config import ActivationName, Positive, Probability, check_multiple
 from buddysim.training.architectures.rotary_config import RotaryConfig

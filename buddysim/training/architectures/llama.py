@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from buddysim.training.architectures.architecture import Architecture
-from buddysim.training.architectures.blocks.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
+from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.model_config import ActivationName, check_padding
 from buddysim.training.architectures.rotary_config import GroupedConfig
 from buddysim.training.options.config_options import ConfigOptions

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from buddysim.training.architectures.architecture import Architecture
-from buddysim.training.architectures.blocks.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
+from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.model_config import ActivationName, Positions, Size, check_padding
 from buddysim.training.architectures.rotary_config import GroupedConfig
 from buddysim.training.architectures.windows import Window

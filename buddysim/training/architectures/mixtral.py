@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from buddysim.training.architectures.architecture import Architecture
-from buddysim.training.architectures.blocks.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.blocks.experts import Experts, Router, SparseBlock
+from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.experts_config import ExpertsConfig
 from buddysim.training.architectures.model_config import ActivationName, Positions, Size, check_padding
 from buddysim.training.architectures.windows import Window

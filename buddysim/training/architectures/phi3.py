@@ -7,10 +7,10 @@ from typing import Any
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.activations import Activation
 from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
-from buddysim.training.architectures.blocks.decoder import DecoderModel, Rotations
 from buddysim.training.architectures.blocks.layers import Dropout, Linear
 from buddysim.training.architectures.blocks.rms_norm import RMSNorm
 from buddysim.training.architectures.blocks.rotary import rotate_half
+from buddysim.training.architectures.decoder import DecoderModel, Rotations
 from buddysim.training.architectures.model_config import (
     ActivationName,
     Positions,

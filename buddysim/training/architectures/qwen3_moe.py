@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from buddysim.training.architectures.architecture import Architecture
-from buddysim.training.architectures.blocks.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.blocks.experts import Experts, Router, SparseBlock
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
+from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.experts_config import ExpertsConfig
 from buddysim.training.architectures.model_config import (
     LARGEST_DEPTH,

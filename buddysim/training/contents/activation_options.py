@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.base.option import Option, values
 from buddysim.compress.layouts import LAYOUTS
 from buddysim.training.contents import ActivationSource, Codec
 from buddysim.training.not_simulated import NotSimulatedError
-from buddysim.training.option import Option, values
 
 if TYPE_CHECKING:
     from buddysim.training.networks.graph import Network

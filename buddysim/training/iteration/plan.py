@@ -128,7 +128,7 @@ class TrainingOptions:
 
     Attributes
     ----------
-    extra : options that schemes declare (`buddysim.training.option`), by name
+    extra : options that schemes declare (`buddysim.base.option`), by name
     """
 
     link: str | None = option_field(

@@ -5,7 +5,7 @@ A scheme's file has:
 - ``SUMMARY``: for each name of a scheme, a phrase that describes it;
 - ``plan(network, batch, machine, cost, name, options) -> Plan``;
 - ``FACTS`` (optional, but for shipped schemes): a `buddysim.training.scheme_facts.SchemeFacts`, for their page;
-- ``OPTIONS`` (optional): the scheme's options by name (`buddysim.training.option`);
+- ``OPTIONS`` (optional): the scheme's options by name (`buddysim.base.option`);
 - ``FAMILY`` (optional): the heading of its schemes in lists;
 - ``ORDER`` (optional): its position in lists; positions of one family are adjacent;
 - ``ACCURACY`` (optional): the effect on the accuracy of the trained network, a text or a function of the name;
@@ -22,9 +22,9 @@ from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import Option
 from buddysim.base.plugin_modules import source_of
 from buddysim.base.registry import Registry
-from buddysim.training.option import Option
 
 CONTRACT = ("SUMMARY", "plan")
 OTHER_FAMILY = "other"

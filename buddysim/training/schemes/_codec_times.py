@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.option import Option, values
 from buddysim.gpu_codecs import LAYOUTS, REGISTRY, is_installed, not_installed_text
 from buddysim.training.contents.activation_options import check_arrays
 from buddysim.training.iteration.stash import Encoding
-from buddysim.training.option import Option, values
 
 if TYPE_CHECKING:
     from buddysim.gpu_codecs.opencl_device import LaunchShape

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.base.option import Option, values
 from buddysim.training.iteration.allocators import POOL, LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.option import Option, values
 from buddysim.training.options.checkpoint_rule import CHOICES, CheckpointRule, checkpoint_rules
 from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts

@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import Option, values
 from buddysim.base.textfile import read_json
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.process_memory import compressed_capacity, outside_bytes
-from buddysim.training.option import Option, values
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, baseline, eager, vdnn, vdnn_dyn
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from buddysim.base.option import Option, values
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.option import Option, values
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED
 from buddysim.training.schemes.cdma import compressed_copies, compressed_plan

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.option import Option, values
 from buddysim.gpu_codecs import REGISTRY
 from buddysim.training.contents.activation_options import (
     MAPPING_OPTION,
@@ -25,7 +26,6 @@ from buddysim.training.contents.activation_options import (
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
-from buddysim.training.option import Option, values
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _advisor, vdnn
 from buddysim.training.schemes._codec_times import OPTIONS as CODEC_OPTIONS

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.option import Option, values
 from buddysim.gist.csr_rows import rows_bytes
 from buddysim.gist.formats import FORMATS, DprFormat
 from buddysim.gist.windows import mask_bytes
@@ -25,7 +26,6 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import SECOND
 from buddysim.training.iteration.stash import Encoding, Stash
 from buddysim.training.networks.graph import Layer, Network
-from buddysim.training.option import Option, values
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, _algorithms
 from buddysim.training.schemes._gist_accuracy import about, difference_text

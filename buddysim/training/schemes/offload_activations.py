@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import Option, values
 from buddysim.training.autograd.offload import OffloadSettings
 from buddysim.training.iteration.allocators import POOL, LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
@@ -22,7 +23,6 @@ from buddysim.training.iteration.stash import Offload, Stash
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.torch_saves import saved_by_torch
 from buddysim.training.not_simulated import NotSimulatedError
-from buddysim.training.option import Option, values
 from buddysim.training.options.block_range import BlockRange
 from buddysim.training.options.checkpoint_rule import CheckpointRule
 from buddysim.training.options.offload_rule import OffloadRule

@@ -14,11 +14,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from buddysim.base.option import Option, values
 from buddysim.training.host.needs import check_host_updates
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.option import Option, values
 from buddysim.training.options.optimizer_offload import DEVICES, LIBRARIES, OptimizerOffload
 from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.scheme_facts import SchemeFacts

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import Option, values
 from buddysim.training.host.needs import check_host_updates
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.networks.recorded.network import RecordedNetwork
-from buddysim.training.option import Option, values
 from buddysim.training.options.optimizer_offload import DEVICES, OptimizerOffload
 from buddysim.training.options.saving_rules import SavingRules
 from buddysim.training.options.weights_offload import WeightsOffload

@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.option import FILE
+from buddysim.base.option import FILE, Option
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.option import Option
 from buddysim.training.plans.plan_file import read_plan
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import _algorithms

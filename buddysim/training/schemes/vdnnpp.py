@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import Option, values
 from buddysim.training.contents.activation_options import (
     MAPPING_OPTION,
     contents_assumption,
@@ -21,7 +22,6 @@ from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OP
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import copy_ps
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
-from buddysim.training.option import Option, values
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import UNCHANGED, vdnn
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from buddysim.training.architectures.architecture import Architecture
-from buddysim.training.architectures.blocks.decoder import DecoderLayer, Rotations
 from buddysim.training.architectures.blocks.layers import Embedding
+from buddysim.training.architectures.decoder import DecoderLayer, Rotations
 from buddysim.training.architectures.llama import LlamaConfig, LlamaForCausalLM
 from buddysim.training.autograd import Module, Tensor
 from buddysim.training.options.config_options import ConfigOptions

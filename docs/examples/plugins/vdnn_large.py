@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from buddysim.base.option import Option, values
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.option import Option, values
 from buddysim.training.schemes import vdnn
 
 if TYPE_CHECKING:

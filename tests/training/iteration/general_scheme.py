@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from buddysim.base.option import values
 from buddysim.training.contents.activation_options import OPTIONS as CONTENTS_OPTIONS
 from buddysim.training.iteration.allocators import LiveSetCounter, StaticGroups
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.stash import Encoding, Offload, Stash
-from buddysim.training.option import values
 from buddysim.training.schemes import _algorithms
 
 MS = 10**9

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.option import Option, values
 from buddysim.training import schemes, simulate
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.option import Option, values
 from buddysim.training.schemes import cdma
 
 ROOT = Path(__file__).parents[3]
