@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 #: A module's ``ORDER`` is its position in lists; modules without one come last, by name.
 LAST = 1_000_000
+_MOST_NAMED = 40  # in a message
 
 
 class Registry(Generic[T]):
@@ -60,13 +61,14 @@ class Registry(Generic[T]):
         Raises
         ------
         BuddysimError
-            where the name is unknown; the message lists all names, and the nearest
+            where the name is unknown; the message has the nearest one, and all where they are not too many
         """
         things = self._all()
         if name not in things:
-            raise BuddysimError(
-                f"{self.kind} {shortened(name)}: unknown, expected one of {', '.join(things)}{hint(name, things)}"
-            )
+            expected = f"one of {', '.join(things)}"
+            if len(things) > _MOST_NAMED:
+                expected = f"one of the {len(things)} that 'buddysim list {self.kind.replace(' ', '-')}' names"
+            raise BuddysimError(f"{self.kind} {shortened(name)}: unknown, expected {expected}{hint(name, things)}")
         return things[name]
 
     def _all(self) -> dict[str, T]:

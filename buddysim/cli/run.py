@@ -86,12 +86,15 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.parquet import check_parquet
     from buddysim.cli.json_output import json_file
     from buddysim.cli.machine_changes import changed_machine
+    from buddysim.cli.scheme_names import scheme_names
     from buddysim.machine import Machine
     from buddysim.trace import open_trace
 
     outputs = [json_file(args), args.parquet]
     check_outputs(outputs, [args.trace, args.targets, args.machine, args.profile_from])
-    schemes = selected_schemes(args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS))
+    schemes = scheme_names(
+        args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS), "replay scheme"
+    )
     kernels = parse_kernels(args.kernels)
     if args.parquet is not None:
         check_parquet()
@@ -102,16 +105,6 @@ def run(args: argparse.Namespace) -> int:
         results = _run_all(trace, machine, schemes, kernels, args)
     _report(results, machine, args)
     return 0
-
-
-def selected_schemes(text: str) -> list[str]:
-    """Scheme names separated by commas, each once; a BuddysimError names the nearest of an unknown one."""
-    from buddysim.replay.schemes import REGISTRY
-
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        REGISTRY.find(name)
-    return list(dict.fromkeys(names))
 
 
 def parse_kernels(text: str | None) -> slice | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -46,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from buddysim.training.options.config_options import ConfigOptions
     from buddysim.training.request import request_options
 
+    parser.usage = "buddysim train [OPTION ..] NAME|FILE"
+    of_configs = field_options(ConfigOptions)
     declared = request_options()
     add_options(parser, {name: declared.pop(name) for name in ("network", "batch", "machine")})
     completes(
@@ -57,12 +60,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
         "training scheme",
     )
+    add_options(parser, {"optimizer": declared.pop("optimizer"), "sequence": of_configs.pop("sequence")})
+    _add_questions(parser)
     add_set_argument(parser, "training.device_memory=24GiB")
-    of_configs = field_options(ConfigOptions)
-    left_out = {"scheme", "memory_bytes", *of_configs}
-    add_options(parser, {name: option for name, option in declared.items() if name not in left_out})
+    left_out = {"scheme", "memory_bytes", "sequence", *of_configs}
+    of_machine = parser.add_argument_group("the link, layer times and the memory pool")
+    add_options(of_machine, {name: option for name, option in declared.items() if name not in left_out})
+    _add_outputs(parser)
     configs = parser.add_argument_group("networks from a config.json")
     add_options(configs, of_configs)
+    _add_scheme_options(parser, configs, _add_measuring(parser))
+    parser.epilog = _schemes_text()
+
+
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    """Add what is asked instead of the time of the given batch, and where the answer goes."""
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(
@@ -70,38 +82,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="GPU memory, for example 8GiB, for which to find the fastest scheme",
     )
-    _add_outputs(parser)
-    _add_scheme_options(parser, configs, _add_measuring(parser))
-    parser.epilog = _schemes_text()
-
-
-def _add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add what the screen shows, and the files to write."""
-    parser.add_argument(
-        "--against",
-        metavar="FILE",
-        help="your own measurement of the step: a trace of PyTorch's profiler (.json, .json.gz) or a memory snapshot "
-        "(.pickle); print where the prediction is off, for a model's configuration",
-    )
     parser.add_argument(
         "--timeline",
         metavar="FILE",
         help="file for streams and memory over time: .json for Perfetto; .png, .svg or .pdf as a figure",
     )
-    parser.add_argument(
+    parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    """Add what the screen shows, and the other files."""
+    shown = parser.add_argument_group("the screen")
+    shown.add_argument(
         "--stalls", action="store_true", help="show the layers that stall, and the link that would remove each stall"
     )
-    parser.add_argument("--columns", metavar="NAME[,NAME..]", help="counters to show as columns; list: their names")
-    parser.add_argument("--all", action="store_true", help="show a row for every scheme, and why it does not fit")
-    parser.add_argument("--allow-lossy", action="store_true", help="recommend lossy schemes, too")
-    parser.add_argument("--keep-order", action="store_true", help="show schemes in the order of --scheme")
-    parser.add_argument("--decisions", action="store_true", help="show what each scheme decided, for many schemes too")
-    parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
-    parser.add_argument(
+    shown.add_argument("--columns", metavar="NAME[,NAME..]", help="counters to show as columns; list: their names")
+    shown.add_argument("--all", action="store_true", help="show a row for every scheme, and why it does not fit")
+    shown.add_argument("--allow-lossy", action="store_true", help="recommend lossy schemes, too")
+    shown.add_argument("--keep-order", action="store_true", help="show schemes in the order of --scheme")
+    shown.add_argument("--decisions", action="store_true", help="show what each scheme decided, for many schemes too")
+    shown.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
+    files = parser.add_argument_group("other files")
+    files.add_argument(
+        "--against",
+        metavar="FILE",
+        help="your own measurement of the step: a trace of PyTorch's profiler (.json, .json.gz) or a memory snapshot "
+        "(.pickle); print where the prediction is off, for a model's configuration",
+    )
+    files.add_argument(
         "--save-plan", metavar="FILE", help="write what the scheme decided, one scheme's, as a file that --plan reads"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
-    parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
+    files.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
 
 
 def _add_measuring(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -197,10 +208,16 @@ class _HelpFamily(argparse.Action):
 
 
 def _schemes_text() -> str:
+    """Return the names by family; their descriptions would be two thirds of the screen."""
+    from textwrap import fill
+
     from buddysim.training import schemes
 
-    families = [f"{family}:\n{_schemes_of_family(family)}" for family in schemes.by_family()]
-    return "\n".join(["schemes by family", *families])
+    families = (
+        fill(f"  {family}: {', '.join(names)}", 78, subsequent_indent="    ", break_on_hyphens=False)
+        for family, names in schemes.by_family().items()
+    )
+    return "\n".join(["schemes by family (what each does: buddysim list training-scheme)", *families])
 
 
 def _schemes_of_family(family: str) -> str:
@@ -299,6 +316,7 @@ def selected_schemes(args: argparse.Namespace, recorded: bool = False) -> list[s
     ----------
     recorded : the network is one of today's, recorded operation by operation
     """
+    from buddysim.cli.scheme_names import scheme_names
     from buddysim.training import schemes
 
     def bounded(name: str) -> bool:
@@ -313,10 +331,7 @@ def selected_schemes(args: argparse.Namespace, recorded: bool = False) -> list[s
         if getattr(args, f"{_SCHEME_OPTION}plan") is not None:
             defaults = (*REFERENCES[recorded], "plan")
         return [name for name in defaults if not args.max_batch or bounded(name)]
-    names = list(dict.fromkeys(name.strip() for name in args.scheme.split(",")))
-    for name in names:
-        schemes.REGISTRY.find(name)
-    return names
+    return scheme_names(args.scheme, "training scheme")
 
 
 def _scheme_options(args: argparse.Namespace, names: list[str]) -> dict[str, Any]:
@@ -535,4 +550,6 @@ def _refuse_where_nothing_fits(results: Mapping[str, TrainingResult], args: argp
     if len(results) == 1:
         several = f"{best} does not fit"
     reason = format_out_of_memory(results[best].counters)
-    raise BuddysimError(f"{args.network}, batch {batch}: {several}: {reason}")
+    machine = ["--machine", args.machine] if args.machine is not None else []
+    search = shlex.join(["buddysim", "fit", args.network, *machine, "--batch", str(batch)])
+    raise BuddysimError(f"{args.network}, batch {batch}: {several}: {reason} (search for a plan that fits: {search})")

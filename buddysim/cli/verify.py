@@ -20,6 +20,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from buddysim.base.counted import counted
     from buddysim.report.quantities import format_bytes
     from buddysim.report.screen import print_screen
     from buddysim.trace import open_trace, verify_trace
@@ -31,10 +32,12 @@ def run(args: argparse.Namespace) -> int:
             task = progress.add_task("", total=len(trace.file.index))
             counts = verify_trace(trace, lambda done: progress.update(task, completed=done))
         shown = (
-            f"{counts.sections:,} sections, {counts.allocations:,} allocations, {counts.events:,} events, "
-            f"{counts.kernels:,} kernels of {counts.blocks:,} blocks in {counts.chunks:,} chunks, "
-            f"{counts.memory_instructions:,} memory instructions with {counts.line_accesses:,} lines, "
-            f"{counts.snapshots:,} snapshots with {format_bytes(counts.contents_bytes)}, "
+            f"{counted(counts.sections, 'section')}, {counted(counts.allocations, 'allocation')}, "
+            f"{counted(counts.events, 'event')}, {counted(counts.kernels, 'kernel')} of "
+            f"{counted(counts.blocks, 'block')} in {counted(counts.chunks, 'chunk')}, "
+            f"{counted(counts.memory_instructions, 'memory instruction')} with "
+            f"{counted(counts.line_accesses, 'line')}, "
+            f"{counted(counts.snapshots, 'snapshot')} with {format_bytes(counts.contents_bytes)}, "
             f"size maps of {counts.size_map_entries:,} entries; fingerprint {trace.fingerprint[:16]}"
         )
     print_screen([f"{trace.path}: ok", shown])

@@ -30,7 +30,9 @@ def format_count(count: float) -> str:
 
 
 def format_scaled(count: float) -> str:
-    """Return a number with a prefix in powers of 1000, for example ``1.83 M``."""
+    """Return a number with a prefix in powers of 1000, for example ``1.83 M``; a whole one below 1000 as it is."""
+    if count < 1000 and count == int(count):
+        return f"{count:.0f}"
     return _in_unit(count, _COUNT_UNITS).strip()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.counted import counted
 from buddysim.base.errors import BuddysimError
 from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.schemes import BASELINE, counter_zeros, shown_rows
@@ -109,7 +110,7 @@ def _heading(results: Results, changed: Mapping[str, object], machine: Machine |
         yield make_printable(f"changed: {', '.join(f'{key} = {value}' for key, value in changed.items())}")
     kernels = len(run["kernels"])
     yield (
-        f"{kernels} kernel{'s' if kernels != 1 else ''}, {format_scaled(first['warp_instructions'])} warp instructions "
+        f"{counted(kernels, 'kernel')}, {format_scaled(first['warp_instructions'])} warp instructions "
         f"({format_scaled(first['memory_instructions'])} memory), "
         f"{format_bytes(first['footprint.allocated_bytes'])} allocated"
     )

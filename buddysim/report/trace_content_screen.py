@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from buddysim.base.counted import counted
 from buddysim.compress import STUDY_CLASSES
 from buddysim.report.quantities import format_bytes, format_percent, format_percent_number, format_scaled
 from buddysim.report.screen import Column, Part, ScreenTable, description_table, make_printable
@@ -29,13 +30,13 @@ def content_parts(content: Row, with_assumptions: bool) -> Iterator[Part]:
     if content["interrupted"]:
         yield "PARTIAL TRACE: the file was not finished; its complete sections follow"
     yield (
-        f"{len(content['kernels'])} kernels, {format_scaled(totals['warp_instructions'])} warp instructions "
+        f"{counted(len(content['kernels']), 'kernel')}, {format_scaled(totals['warp_instructions'])} warp instructions "
         f"({format_scaled(totals['memory_instructions'])} memory), {format_scaled(totals['line_accesses'])} lines "
         f"accessed, {format_bytes(totals['allocated_bytes'])} allocated"
     )
     yield (
-        f"{totals['blocks']:,} thread blocks in {totals['chunks']:,} chunks of {format_bytes(totals['chunk_bytes'])} "
-        "in all"
+        f"{counted(totals['blocks'], 'thread block')} in {counted(totals['chunks'], 'chunk')} of "
+        f"{format_bytes(totals['chunk_bytes'])} in all"
     )
     yield ""
     yield _provenance(content["provenance"])

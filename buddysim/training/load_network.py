@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+from buddysim.base.errors import BuddysimError
 from buddysim.base.paths import is_file
 from buddysim.training import zoo
 from buddysim.training.networks.graph import Network
@@ -13,6 +15,8 @@ from buddysim.training.networks.graph import Network
 _KEYS = (b'"architectures"', b'"model_type"')
 _GRAPH_KEYS = (b'"storages"', b'"tensors"', b'"operators"', b'"format"')
 _BEGINNING = 1 << 16
+#: What model hubs call a model: ``meta-llama/Llama-3.1-8B``.
+_HUB_NAME = re.compile(r"[\w-]+/(?!.*\.(toml|json)$)[\w.-]+")
 
 
 def _is_config(path: Path) -> bool:
@@ -51,5 +55,10 @@ def load_network(network: str | os.PathLike[str]) -> Network:
     if name.partition(":")[0] not in zoo.REGISTRY and (name.endswith(".toml") or os.sep in name or is_file):
         from buddysim.training.networks.toml_reader import read_network
 
+        if _HUB_NAME.fullmatch(name) and not os.path.lexists(name):
+            raise BuddysimError(
+                f"{name}: no such file: expected the name of a network (see: networks list), or the path of a file: of "
+                "a model on a hub that of its config.json"
+            )
         return read_network(Path(name))
     return zoo.load(name)

@@ -38,7 +38,9 @@ class Needs:
     seconds: float
 
     def __str__(self) -> str:
-        time = f"{self.seconds / 3600:.1f} hours" if self.seconds > 3600 else f"{self.seconds / 60:.1f} minutes"
+        time = "a few minutes"  # what is not estimated, as compilation and verification, takes longer
+        if self.seconds >= 300:
+            time = f"{self.seconds / 3600:.1f} hours" if self.seconds > 3600 else f"{self.seconds / 60:.1f} minutes"
         return (
             f"needs about {_size(self.memory_bytes)} of memory, up to {_size(self.disk_bytes)} of disk and "
             f"{time} of processor time"

@@ -340,7 +340,9 @@ def test_a_profile_of_another_input_and_up_to_a_launch(tmp_path, capsys):
     [
         (["--scheme", "bddy"], "nearest: buddy"),
         (["--scheme", "buddy,"], "expected one of"),
+        (["--scheme", "vdnn"], "vdnn-none-m is a training scheme, of 'train'"),
         (["--kernels", "7:9"], "has kernels 0 to 2"),
+        (["--kernels", "0:99"], "kernels 0:99: no such kernel: t.bin has kernels 0 to 2"),
         (["--kernels", "a:b"], "expected a kernel or FIRST:END"),
         (["--kernels", "5:3"], "no kernel in it"),
         (["--set", "l2.siz=3MiB"], "nearest: l2.size"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 import buddysim.trace as bt
 from buddysim.cli import main
+from buddysim.synthetic import make_trace
 from tests.trace.builders import write_small
 
 
@@ -63,6 +65,17 @@ def test_info_abbreviates_long_lists_and_cleans_names(tmp_path, capsys):
     assert "x" * 100 in "".join(shown.split())
     main(["info", str(path), "--json", "-"])
     assert len(json.loads(capsys.readouterr().out)["kernels"]) == 500
+
+
+def test_one_thing_is_no_plural_and_whole_numbers_have_no_decimals(tmp_path, capsys):
+    small = tmp_path / "small.bin"
+    make_trace("chase", small, {"footprint": "4 KiB", "hops": "7"})
+    assert main(["info", str(small)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"1 kernel, \d+ warp instructions \(\d+ memory\), \d+ lines accessed", shown)
+    assert "1 thread block in 1 chunk of" in shown
+    assert main(["verify", str(small)]) == 0
+    assert "1 kernel of 1 block in 1 chunk," in " ".join(capsys.readouterr().out.split())
 
 
 def test_verify(path, capsys):

@@ -118,6 +118,9 @@ def test_the_fastest_within_a_budget(capsys):
         (["vgg19", "--scheme", "vdnn-al-m"], "nearest: vdnn-all-m"),
         (["vgg19", "--machine", "titan-z"], "titan-x"),
         (["vgg19", "--link", "pcie6"], "nearest: pcie"),
+        (["vgg19", "--scheme", "vdnn-dym"], "that 'buddysim list training-scheme' names (nearest: vdnn-dyn)"),
+        (["vgg19", "--scheme", "bandwidth-compression"], "bandwidth-compression is a replay scheme, of 'run'"),
+        (["meta-llama/Llama-3.1-8B"], "of a model on a hub that of its config.json"),
         (["vgg19", "--batch", "0"], "--batch 0: expected"),
         (["vgg19", "--memory-budget", "8 parsecs"], "--memory-budget"),
         (["vgg19", "--prefetch", "never"], "vdnn, just-in-time, on-demand"),
@@ -138,6 +141,7 @@ def test_a_batch_that_cannot_fit_says_how_much_is_missing_and_where(tmp_path, ca
     assert train("vgg19", "--batch", "1024", "--scheme", "baseline-p,vdnn-all-m", "--json", str(path)) == 2
     shown = capsys.readouterr().err
     assert "none of baseline-p, vdnn-all-m fits" in shown
+    assert "(search for a plan that fits: buddysim fit vgg19 --batch 1024)" in shown
     assert "requested (" in shown
     assert len(shown.splitlines()) == 1
     assert not any(result["fits"] for result in json.loads(path.read_text()).values())
@@ -195,11 +199,23 @@ def helped(capsys, *arguments):
 def test_help_has_every_scheme_and_general_options_alone(capsys):
     shown = helped(capsys, "--help")
     words = " ".join(shown.split())
-    for name, module in schemes.REGISTRY.items():
-        assert f"{name} {module.SUMMARY[name]}" in words
+    names = {word.rstrip(",") for word in words.partition("schemes by family")[2].split()}
+    assert set(schemes.REGISTRY.names()) <= names
     assert "--gist-allocator" not in words
     assert "--help-family FAMILY" in words
-    assert len(shown.partition("schemes by family")[0].splitlines()) < 90
+    assert len(shown.splitlines()) < 110
+    first = shown.partition("\noptions:\n")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in first.splitlines() if line.startswith("  --")] == [
+        "--plugin", "--batch", "--machine", "--scheme", "--optimizer", "--sequence", "--max-batch", "--memory-budget",
+        "--timeline", "--json", "--set", "--help-family",
+    ]  # fmt: skip
+
+
+def test_help_of_a_family_says_what_its_schemes_do(capsys):
+    for family, names in schemes.by_family().items():
+        words = " ".join(helped(capsys, "--help-family", family).split())
+        for name in names:
+            assert f"{name} {schemes.REGISTRY.find(name).SUMMARY[name]}" in words
 
 
 def test_help_of_families_has_every_option_of_a_scheme(capsys):

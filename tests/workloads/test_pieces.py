@@ -85,6 +85,8 @@ def test_a_check_of_nan_fails() -> None:
 
 def test_too_little_memory_is_refused_with_both_figures(tmp_path, monkeypatch) -> None:
     needs = needs_of_run(solver_of("ep", "small", "profile"), 0)
+    assert "a few minutes of processor time" in str(Needs(0, 0, 2.0))
+    assert "7.5 minutes of processor time" in str(Needs(0, 0, 450.0))
     check_free_resources("ep", needs, tmp_path)
     with pytest.raises(BuddysimError, match=r"needs up to .* of disk, .* free"):
         check_free_resources("ep", Needs(0, 1 << 60, 0), tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import buddysim
+from buddysim.base.counted import counted
 from buddysim.base.terminal import one_line, say, warn
 from buddysim.capture.arguments import add_compressor, add_program, add_provenance, launch_window, snapshot_count
 from buddysim.capture.messages import exit_code, signal_text
@@ -227,8 +228,10 @@ def _report(output: object, record: TraceRecorder, outcome: OpenclCaptureOutcome
     """Print the summary to standard error, as standard output belongs to the program."""
     counts, problems = record.counts, record.problems
     say(
-        f"{output}: {counts.kernels} kernels of {counts.launches} launches, {counts.operations} warp operations "
-        f"({counts.lane_accesses} lane accesses), {counts.allocations} allocations, {counts.snapshots} snapshots; "
+        f"{output}: {counted(counts.kernels, 'kernel')} of {counted(counts.launches, 'launch', 'launches')}, "
+        f"{counted(counts.operations, 'warp operation')} "
+        f"({counted(counts.lane_accesses, 'lane access', 'lane accesses')}), "
+        f"{counted(counts.allocations, 'allocation')}, {counted(counts.snapshots, 'snapshot')}; "
         f"{outcome.seconds:.1f} s"
     )
     if not outcome.answered:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buddysim.base import plugins
+from buddysim.base.counted import counted
 from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
 from buddysim.base.output import check_outputs
@@ -238,7 +239,7 @@ def _report(output: Path, summary: TorchCaptureSummary, seconds: float, end: str
     """Print to the standard error: the standard output belongs to the script."""
     say(
         f"{output}: {summary.snapshots} snapshots of {summary.allocations} allocations, "
-        f"{summary.bytes_seen / (1 << 20):,.1f} MiB read; {summary.kernels} kernels; {seconds:.1f} s"
+        f"{summary.bytes_seen / (1 << 20):,.1f} MiB read; {counted(summary.kernels, 'kernel')}; {seconds:.1f} s"
     )
     if not end.startswith("none:"):
         warn(end)

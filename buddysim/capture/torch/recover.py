@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from buddysim.base.counted import counted
 from buddysim.base.errors import BuddysimError
 from buddysim.base.memory_pool import PoolExhausted
 from buddysim.base.output import INCOMPLETE, Output, check_outputs, write_bytes
@@ -68,7 +69,10 @@ def recover_folder(folder: Path, output: Path) -> str:
         verify_output(folder, part.part)
     if graph is not None and graph_output is not None:
         write_bytes(graph_output, graph.to_json(), files)
-    return f"{summary.kernels} kernels, {summary.allocations} allocations, {summary.snapshots} snapshots"
+    return (
+        f"{counted(summary.kernels, 'kernel')}, {counted(summary.allocations, 'allocation')}, "
+        f"{counted(summary.snapshots, 'snapshot')}"
+    )
 
 
 def _check_kernels(graph: OperatorGraph, folder: Path) -> None:

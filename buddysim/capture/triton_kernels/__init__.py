@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import buddysim
+from buddysim.base.counted import counted
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import Output, check_output, write_text
 from buddysim.base.terminal import say, warn
@@ -274,8 +275,10 @@ def report(output: Output, summary: TritonCaptureSummary, seconds: float) -> Non
     """Print the summary to standard error, as standard output belongs to the program."""
     counts = summary.accesses
     say(
-        f"{output.path}: {summary.kernels} kernels of {summary.launches} launches, {counts.operations} warp operations "
-        f"({counts.lane_accesses} lane accesses), {summary.allocations} allocations, {summary.snapshots} snapshots; "
+        f"{output.path}: {counted(summary.kernels, 'kernel')} of {counted(summary.launches, 'launch', 'launches')}, "
+        f"{counted(counts.operations, 'warp operation')} "
+        f"({counted(counts.lane_accesses, 'lane access', 'lane accesses')}), "
+        f"{counted(summary.allocations, 'allocation')}, {counted(summary.snapshots, 'snapshot')}; "
         f"{seconds:.1f} s"
     )
     if not summary.launches:
