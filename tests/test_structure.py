@@ -147,8 +147,8 @@ def floors() -> dict[str, list[list[str]]]:
 
 
 def test_no_folder_reaches_itself_through_others() -> None:
-    found = {str(folder.relative_to(PACKAGE)): sorted(circles(members(folder))) for folder in folders()}
-    assert {folder: each for folder, each in found.items() if each} == named_circles()
+    in_folder = {str(folder.relative_to(PACKAGE)): sorted(circles(members(folder))) for folder in folders()}
+    assert {folder: here for folder, here in in_folder.items() if here} == named_circles()
 
 
 def test_a_large_folder_has_a_table_of_floors() -> None:
