@@ -22,7 +22,7 @@ help:
 	@echo "make test      build, then run the tests"
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
-	@echo "make validate  compare both engines with published figures: writes docs/validation/"
+	@echo "make validate  compare both engines with published figures: stores results in docs/validation/"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
 	@echo "make web       the page that answers in a browser: out/web (npm and pip bring Pyodide and pydantic)"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
@@ -63,8 +63,9 @@ validate-buddy: build
 	$(python) tools/validate_buddy.py --scale $(SCALE)
 
 validate: build
-	$(python) tools/validate_accelsim.py
 	$(python) tools/validate_training.py
+	$(python) -m tools.cost_errors
+	$(python) -m tools.operator_errors
 	$(python) -m buddysim validate -o docs/validation
 
 traces: build

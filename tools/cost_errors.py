@@ -1,12 +1,11 @@
-"""Writes docs/validation/layer-times.md: errors of modelled layer times, in and out of sample.
+"""Errors of modelled layer times, in and out of sample: docs/validation/layer-times.md.
 
-python tools/cost_errors.py               writes the page
-python tools/cost_errors.py --check       reports whether the page is up to date; exit code 1 if it isn't
+`python -m tools.cost_errors` stores the errors on held-out shapes in the table of all comparisons (make validate);
+`python -m tools.write_reference` makes the page.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,7 +13,9 @@ from statistics import median
 
 from buddysim.base.markdown import wrap_markdown
 from buddysim.base.output import write_text
+from buddysim.base.validation_table import FILE, merged
 from buddysim.training.cost.evaluate import errors, median_error
+from buddysim.validation.comparison import FAIL, HARDWARE, NO_TOLERANCE, PASS, rounded
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
@@ -36,15 +37,16 @@ from tools.layer_times.errors import (  # noqa: E402
     whole_networks,
 )
 
-DOCUMENT = ROOT / "docs" / "validation" / "layer-times.md"
+PAGE = "layer-times"
+TABLE = ROOT / "docs" / "validation" / FILE
 TARGET = 0.15
 
 INTRODUCTION = """\
 # Layer times
 
-This page has the errors of the modelled layer times, in and out of sample. Written by `python tools/cost_errors.py`; a
-test compares it. [Layer times](../explanation/layer-times.md) describes the model. Errors are |predicted / measured -
-1|, as medians over timings.
+This page has the errors of the modelled layer times, in and out of sample. Written by `python -m
+tools.write_reference`. [Layer times](../explanation/layer-times.md) describes the model. Errors are
+|predicted / measured - 1|, as medians over timings.
 
 ## Held-out shapes
 
@@ -276,18 +278,29 @@ def text() -> str:
     return wrap_markdown("\n".join(page())) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write or check the page."""
-    parser = argparse.ArgumentParser(prog="cost_errors.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing, say whether the page is up to date")
-    check: bool = parser.parse_args(arguments).check
-    content = text()
-    if check:
-        current = DOCUMENT.is_file() and DOCUMENT.read_text(encoding="utf-8") == content
-        print(f"{DOCUMENT.name} is {'up to date' if current else 'out of date: run python tools/cost_errors.py'}")
-        return 0 if current else 1
-    write_text(DOCUMENT, content)
-    print(f"{DOCUMENT} written")
+def stored_rows() -> Iterator[tuple[object, ...]]:
+    """Yield rows of the table of all comparisons: the error of each GPU and library on held-out shapes, and of all."""
+    everything: list[float] = []
+    for key, parts in held_out().items():
+        held = errors(shipped_model(key), filter(of_kind("conv"), parts["validation"]))
+        everything += held
+        status = PASS if median_error(held) <= TARGET else FAIL
+        yield _stored(key[0], key[1], held, TARGET, status)
+    yield _stored("", "all held-out CONV timings", everything, None, NO_TOLERANCE)
+
+
+def _stored(
+    machine: str, subject: str, held: Sequence[float], tolerance: float | None, status: str
+) -> tuple[object, ...]:
+    error = rounded(median_error(held))
+    note = f"{len(held)} timings"
+    return (PAGE, machine, subject, "median error", "", None, None, HARDWARE, error, tolerance, status, note)
+
+
+def main() -> int:
+    """Store the rows."""
+    write_text(TABLE, merged(TABLE, PAGE, {PAGE: stored_rows()}))
+    print(f"{TABLE} written")
     return 0
 
 

@@ -22,7 +22,6 @@ from buddysim.training.collectives.times import KINDS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "buddysim" / "training" / "collectives"
-PAGE = ROOT / "docs" / "validation" / "collectives.md"
 
 #: Links of which no timings are at hand, and the link whose constants they take, scaled by the peak rates.
 ASSUMED = {
@@ -101,8 +100,8 @@ def _row(row: CollectiveErrors) -> str:
 
 _HEAD = """# Errors of collectives
 
-This page compares predicted with measured times of collectives within a node. `python -m tools.fit_collectives errors`
-writes it.
+This page compares predicted with measured times of collectives within a node. `python -m
+tools.write_reference` writes it.
 
 A collective takes the time of its fastest algorithm and protocol. [The module](../reference/python.md) has the formula:
 steps from GPU to GPU, each with a latency, and bytes at the rate of a GPU's link.
@@ -125,15 +124,13 @@ rows were used for nothing but this table. The split was written when a first mo
 
 
 def main(arguments: list[str]) -> int:
-    """Run one of the three commands."""
+    """Run one of the two commands."""
     if arguments[:1] == ["convert"] and len(arguments) == 2:
         convert(arguments[1])
     elif arguments == ["fit"]:
         fit()
-    elif arguments == ["errors"]:
-        PAGE.write_text(page(), encoding="utf-8")
     else:
-        print("usage: python -m tools.fit_collectives convert FILE.csv | fit | errors", file=sys.stderr)
+        print("usage: python -m tools.fit_collectives convert FILE.csv | fit", file=sys.stderr)
         return 2
     return 0
 

@@ -12,7 +12,6 @@ import argparse
 import gzip
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,11 +19,18 @@ import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
+from statistics import median
 
 import buddysim
+from buddysim.base.validation_table import FILE, page_rows
 from buddysim.training.result import CHECKSUM, simulator_checksum
 
 ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.write_reference import PAGES  # noqa: E402
+
 CACHE = ROOT / "build" / "web"
 PYODIDE = "pyodide@314.0.7"
 CHARTS = "plotly.js-basic-dist-min@4.1.1"
@@ -37,8 +43,6 @@ WHEELS = (
 )  # fmt: skip
 #: Documents behind the numbers of the page; it shows them as texts.
 DOCUMENTS = ("validation/llm.md", "validation/operators.md", "explanation/training-model.md", "explanation/fit.md")
-#: The row of all trainings in the page of memory: their number, median and largest error.
-MEMORY_ERRORS = re.compile(r"^\| all \| (\d+) \| ([\d.]+)% \| ([+-][\d.]+)% \|", re.M)
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 #: Folders of the package that the page does not use.
 LEFT_OUT = {
@@ -93,13 +97,13 @@ def _copy_documents(site: Path) -> None:
     """Copy the documents that the page links to, and say what one of them measures about memory."""
     (site / "docs").mkdir()
     for name in DOCUMENTS:
-        shutil.copyfile(ROOT / "docs" / name, site / "docs" / f"{Path(name).stem}.txt")
-    errors = MEMORY_ERRORS.search((ROOT / "docs" / DOCUMENTS[0]).read_text(encoding="utf-8"))
-    if errors is None:
-        raise OSError(f"docs/{DOCUMENTS[0]}: no row of all trainings")
-    count, median, largest = errors.groups()
-    text = f"{count} measured trainings are off by {float(median):.1f} % (median), {float(largest):+.0f} % at most"
-    (site / "errors.json").write_text(json.dumps({"memory": text}), encoding="utf-8")
+        text = PAGES[name]() if name in PAGES else (ROOT / "docs" / name).read_text(encoding="utf-8")
+        (site / "docs" / f"{Path(name).stem}.txt").write_text(text, encoding="utf-8")
+    rows = [row for row in page_rows(ROOT / "docs" / "validation" / FILE, "llm") if row["tolerance_fraction"]]
+    errors = [float(row["error_fraction"]) for row in rows if row["quantity"] == "peak memory"]
+    largest, middle = max(errors, key=abs), median(map(abs, errors))
+    text = f"{len(errors)} measured trainings are off by {middle:.1%} (median), {largest:+.0%} at most"
+    (site / "errors.json").write_text(json.dumps({"memory": text.replace("%", " %")}), encoding="utf-8")
 
 
 def package_files() -> list[Path]:

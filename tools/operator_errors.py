@@ -1,6 +1,7 @@
-"""Writes the errors of operators' times: the page, and what each kind of prediction is off by.
+"""Errors of operators' times: docs/validation/operators.md, and what each kind of prediction is off by.
 
-python tools/operator_errors.py
+`python -m tools.operator_errors` stores the constants of whole iterations, the errors of kinds, and those of steps in
+no fit in the table of all comparisons. `python -m tools.write_reference` makes the page.
 
 It simulates every measured step that ships (two minutes), fits what whole iterations are fitted for, and compares.
 """
@@ -19,6 +20,7 @@ import numpy as np
 
 from buddysim.base.output import write_text
 from buddysim.base.textfile import toml_text
+from buddysim.base.validation_table import FILE, merged
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.calibration.evaluate import errors
 from buddysim.training.calibration.iterations import fit_iterations
@@ -45,6 +47,7 @@ from buddysim.training.cost.operators.rows import (
 )
 from buddysim.training.cost.operators.split import CHECKED_MODELS, FITTED_SOURCES, UNSHARED_GPUS
 from buddysim.training.cost.ranges import GENERATIONS, LEVEL, OLDER, MeasuredRatio, covered, range_of
+from buddysim.validation.comparison import HARDWARE, NO_TOLERANCE, rounded
 
 ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
@@ -52,13 +55,17 @@ if str(ROOT) not in sys.path:
 
 from tools.layer_times.errors import independent_networks, outside_iterations  # noqa: E402
 
-PAGE = ROOT / "docs" / "validation" / "operators.md"
+PAGE = "operators"
+TABLE = ROOT / "docs" / "validation" / FILE
 DATA = ROOT / "buddysim" / "training" / "cost" / "data" / "iterations"
 CLASSES_US = (0.0, 20.0, 100.0, 1000.0, float("inf"))
 """Bounds of the classes of size: times of rows, in microseconds."""
 
 BEFORE_MIXED_PRECISION = "u39kun"
 """Source of half-precision iterations of PyTorch 0.3 (2017), without automatic mixed precision: shown, in no range."""
+
+NEAR = 0.25
+"""Largest error of a step that is near its measured time."""
 
 MIN_PAIRS = 20
 """Least pairs of products of which a spread is told, and least rows of which the nearest ones are."""
@@ -72,7 +79,7 @@ NEWER_LIBRARY, TIMED_BEFORE = "5.1", ("titan-x", "titan-x-pascal")
 HEAD = """# Times of operators
 
 This page has the errors of operators' times and of whole steps on recorded models. Written by
-`python tools/operator_errors.py`; [Layer times](../explanation/layer-times.md) describes the model. Errors are
+`python -m tools.write_reference`; [Layer times](../explanation/layer-times.md) describes the model. Errors are
 |predicted / measured - 1|, as medians over rows.
 
 Rules were committed before the first fit (`buddysim/training/cost/operators/split.py`). A quarter of the shapes is for
@@ -230,8 +237,8 @@ def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants
             f"{max(some):.2f} |"
         )
     yield ""
-    away = [abs(ratio - 1) for (_, _, flag), some in ratios.items() if flag == "checks" for ratio in some]
-    near = sum(error <= 0.25 for error in away)
+    away = unfitted_errors(steps, parts, constants)
+    near = sum(error <= NEAR for error in away)
     yield f"Of {len(away)} steps in no fit, the median error is {median(away):.1%}; {near} are within 25 %."
     yield ""
     yield "Steps off by more than 25 %:"
@@ -240,6 +247,17 @@ def step_lines(steps: Sequence[TimedStep], parts: Sequence[StepParts], constants
     yield "|---|---|---|---|"
     for step, ratio in misses:
         yield f"| {step.id} {step.part} | {step.model} | {step.tokens}, {step.batch} | {ratio:.2f} |"
+
+
+def unfitted_errors(
+    steps: Sequence[TimedStep], parts: Sequence[StepParts], constants: IterationConstants
+) -> list[float]:
+    """Return the error of each step that is in no fit."""
+    return [
+        abs(step_ms(step, part, constants) / step.ms - 1)
+        for step, part in zip(steps, parts, strict=True)
+        if not step.fitted
+    ]
 
 
 def engine_lines() -> Iterator[str]:
@@ -450,8 +468,13 @@ def _wrapped(text: str) -> str:
     )
 
 
-def pages() -> dict[Path, str]:
-    """Compare everything; return the texts of the files that it makes, by their path."""
+def page() -> str:
+    """Return docs/validation/operators.md."""
+    return compared()[0]
+
+
+def compared() -> tuple[str, dict[Path, str], tuple[object, ...]]:
+    """Compare everything; return the page, the texts of files by their path, and the row of the table."""
     steps = read_steps()
     costs: dict[tuple[str, str, bool], CostModel] = {}
 
@@ -493,17 +516,22 @@ def pages() -> dict[Path, str]:
         CAUSES,
         *kind_lines(by_kind, ratios),
     ]
-    return {
-        DATA / "fitted.toml": toml_text(asdict(constants)),
-        DATA / "errors.toml": toml_text(by_kind),
-        PAGE: "\n".join(map(_wrapped, lines)) + "\n",
-    }
+    away = unfitted_errors(steps, parts, constants)
+    note = f"{len(away)} steps; {sum(error <= NEAR for error in away)} within {NEAR:.0%}".replace("%", " %")
+    row = (
+        PAGE, "", "steps in no fit", "median error", "", None, None, HARDWARE, rounded(median(away)), None,
+        NO_TOLERANCE, note,
+    )  # fmt: skip
+    files = {DATA / "fitted.toml": toml_text(asdict(constants)), DATA / "errors.toml": toml_text(by_kind)}
+    return "\n".join(map(_wrapped, lines)) + "\n", files, row
 
 
 def main() -> int:
     """Write the files."""
-    for path, text in pages().items():
+    _, files, row = compared()
+    for path, text in files.items():
         write_text(path, text)
+    write_text(TABLE, merged(TABLE, PAGE, {PAGE: [row]}))
     return 0
 
 

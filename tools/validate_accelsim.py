@@ -1,16 +1,10 @@
-"""Compares the replay engine with Accel-Sim: writes the part of docs/validation/accelsim.md about two programs.
-
-python tools/validate_accelsim.py               writes the document (make validate)
-python tools/validate_accelsim.py --check       reports whether the document is up to date
-"""
+"""Compares the replay engine with Accel-Sim on two programs: a part of docs/validation/accelsim.md."""
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +13,10 @@ import numpy as np
 
 from buddysim import Machine, open_trace, simulate
 from buddysim.base.errors import BuddysimError
-from buddysim.base.output import write_text
-from buddysim.report.validation_page import merged_page
 from buddysim.validation.accelsim import net_cycles
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "buddysim" / "validation" / "data" / "accelsim.toml"
-DOCUMENT = ROOT / "docs" / "validation" / "accelsim.md"
-PART = "two-programs"
-"""Name of the part of the page."""
 
 TRAFFIC = {
     "device_read": "sectors read from device memory",
@@ -171,11 +160,6 @@ def import_counts(trace: Any) -> dict[str, int]:
     return counts
 
 
-def document(validation: Validation, existing: Path = DOCUMENT) -> str:
-    """Return docs/validation/accelsim.md with its part about two programs."""
-    return merged_page(existing, DOCUMENT.stem, {PART: "\n".join(lines(validation))})
-
-
 def percent(error: float) -> str:
     return f"{100 * error:+.1f} %"
 
@@ -186,7 +170,6 @@ def lines(validation: Validation) -> Iterator[str]:
     worst = validation.worst
     yield "## Kernels of two programs"
     yield ""
-    yield "Written by `make validate` (`tools/validate_accelsim.py`)."
     yield f"Reference: {reference['source']}."
     yield ""
     yield "| | buddysim | Accel-Sim | error | bound |"
@@ -304,31 +287,3 @@ kernels with mixed units are too slow ([model](../explanation/replay-model.md)) 
 critical paths ([import](../how-to/import-accelsim.md)) |
 | order of a first-ready DRAM scheduler | [device memory](../explanation/replay-model.md) |
 """
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write or check the document."""
-    parser = argparse.ArgumentParser(prog="validate_accelsim.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("-o", "--output", type=Path, default=DOCUMENT, metavar="FILE", help="default: in docs/")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where it is out of date")
-    args = parser.parse_args(argv)
-    try:
-        validation = validate()
-        text = document(validation, args.output)
-        if args.check:
-            same = args.output.exists() and args.output.read_text(encoding="utf-8") == text
-            print(f"{args.output}: {'up to date' if same else 'out of date: run make validate'}")
-            return 0 if same else 1
-        write_text(args.output, text)
-    except (BuddysimError, OSError) as error:
-        print(f"validate_accelsim.py: error: {error}", file=sys.stderr)
-        return 2
-    print(
-        f"{args.output}: sum {percent(validation.sum_error)}, largest error {percent(validation.worst.error)} "
-        f"(kernel {validation.worst.index})"
-    )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -41,6 +41,17 @@ def merged(existing: Path, page: str, rows_by_comparison: Mapping[str, Rows]) ->
     return csv_text([COLUMNS, *rows])
 
 
+def page_rows(existing: Path, page: str) -> list[dict[str, str]]:
+    """Return the rows that a page shows, each by column.
+
+    Raises
+    ------
+    BuddysimError
+        where the file can't be read, or is not such a table
+    """
+    return [dict(zip(COLUMNS, row, strict=True)) for row in _rows(existing) if row[-1] == page]
+
+
 def _rows(existing: Path) -> list[list[str]]:
     if not existing.exists():
         return []

@@ -15,7 +15,7 @@ ORDER = 450
 HELP = """compare buddysim with GPUs and simulators and print errors
 
 Each comparison is a table on the screen: quantities with a tolerance, their errors and whether they pass. -o writes its
-part of a page, its rows of the table of all comparisons, every point as CSV, and figures. Parts and rows of other
+page, its rows of the table of all comparisons, every point as CSV, and figures. Rows of other
 comparisons stay."""
 
 
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.plotting.save import save_figure
     from buddysim.report.progress import progress_line
     from buddysim.report.screen import print_screen
-    from buddysim.report.validation_page import merged_page
+    from buddysim.report.validation_page import comparison_page
     from buddysim.report.validation_screen import validation_parts
     from buddysim.validation import REGISTRY, ValidationOptions, file_stem, page_of, reference_of
 
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
             path = folder / f"{page}.md"
             rows = {name: [quantity.row for quantity in reports[name].quantities] for name in parts}
             write_text(table, validation_table.merged(table, page, rows))
-            write_text(path, merged_page(path, page, {name: "\n".join(reports[name].document) for name in parts}))
+            write_text(path, comparison_page(table, page))
         for report, table_of_points, figure in zip(reports.values(), points[::2], points[1::2], strict=True):
             write_text(table_of_points, csv_text([report.columns, *report.rows]))
             if report.figure is not None:

@@ -2,7 +2,8 @@
 
 A comparison is a module with ``NAME``, its name on the command line; ``SUMMARY``, one line; and
 ``compare(options) -> ValidationReport``. ``ORDER`` is its position in lists. Optional: ``PAGE``, the page that it is a
-part of, and ``FILE_STEM``, the name of its files, both without ending; else these are its name.
+part of, and ``FILE_STEM``, the name of its files, both without ending; else these are its name. ``PAGE_HEAD`` and
+``page_notes()`` are what the page says before and after the table of its quantities, Markdown.
 """
 
 from __future__ import annotations

@@ -94,8 +94,7 @@ def compare(options: ValidationOptions) -> ValidationReport:
         ComparedQuantity(NAME, MACHINE, name, "all", note="this installation lacks the trace") for name in absent
     ]
     points = [row for trace in traces for row in point_rows(trace)]
-    text = [*document(traces, quantities)]
-    return ValidationReport(quantities, COLUMNS, points, text, machines=[MACHINE])
+    return ValidationReport(quantities, COLUMNS, points, machines=[MACHINE])
 
 
 def path_of_trace(file: str) -> Path | None:
@@ -181,41 +180,21 @@ def point_rows(trace: ComparedTrace) -> Iterator[tuple[Value, ...]]:
         yield (trace.name, kind, number, simulated, reference, float(f"{error:.3g}"), int(trace.trace in FITTED))
 
 
-def document(traces: Sequence[ComparedTrace], quantities: Sequence[ComparedQuantity]) -> Iterator[str]:
-    """Yield the lines of docs/validation/accelsim.md about cycles."""
-    yield "## Cycles"
-    yield ""
-    yield _HEAD
-    for is_micro, title in ((False, "program"), (True, MICRO)):
-        yield ""
-        yield f"| {title} | kernels | cycles: buddysim / Accel-Sim | error of the total | errors of kernels |"
-        yield "|---|--:|--:|--:|--:|"
-        for trace in (trace for trace in traces if trace.is_micro == is_micro):
-            within = is_micro or abs(trace.error) <= PROGRAM_TOLERANCE
-            total = f"{trace.error:+.1%}" if within else f"**{trace.error:+.1%}**"
-            span = f"{min(trace.errors):+.1%} to {max(trace.errors):+.1%}"
-            cycles = f"{sum(trace.simulated):,} / {sum(trace.reference):,}"
-            about = f"`{trace.name}`: {trace.about}".replace("|", "/")
-            yield f"| {about} | {len(trace.simulated)} | {cycles} | {total} | {span} |"
-    yield ""
-    yield "| over all | error | tolerance | status |"
-    yield "|---|--:|--:|---|"
-    for row in quantities:
-        if row.subject in ("programs", "microbenchmarks") and row.error is not None and row.tolerance is not None:
-            kind = " (1 - r)" if row.error_kind == CORRELATION else ""
-            yield f"| {row.subject}, {row.quantity}{kind} | {row.error:.2%} | {row.tolerance:.1%} | {row.status} |"
-    yield ""
-    yield from _DIFFERENCES.splitlines()
+def page_notes() -> str:
+    """Return the causes of errors."""
+    return _NOTES
 
 
-_HEAD = """
+PAGE_HEAD = """
+## Cycles
+
 The reference is simulated by Accel-Sim (GPGPU-Sim 4.2.0, configuration SM7_QV100). Machine `qv100-accelsim`, scheme
 `ideal`. Cycles exclude the launch latency of 5,000 cycles. The tolerance of each program's total is 10 %. All traces
 shown were in view while the model was changed: expect larger errors elsewhere. [Method](method.md#accel-sim) has the
 rule, [accelsim.csv](accelsim.csv) every kernel.
 """.strip()
 
-_DIFFERENCES = """
+_NOTES = """
 ### Remaining differences
 
 | part | Accel-Sim | buddysim | effect in Accel-Sim |

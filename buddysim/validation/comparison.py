@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -131,7 +131,6 @@ class ValidationReport:
     ----------
     quantities : rows of the table of all comparisons
     columns, rows : every point that was compared
-    document : lines of its part of the page, Markdown
     figure : plots the points; None: there is no figure
     machines : every machine that has reference values
     """
@@ -139,7 +138,6 @@ class ValidationReport:
     quantities: Sequence[ComparedQuantity]
     columns: tuple[str, ...]
     rows: Sequence[tuple[Value, ...]]
-    document: Sequence[str] = field(default_factory=tuple)
     figure: Callable[[], Figure] | None = None
     machines: Sequence[str] = ()
 

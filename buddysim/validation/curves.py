@@ -13,7 +13,7 @@ from buddysim.validation.curve import curve_data, figure
 from buddysim.validation.curve.card_curves import CardCurves, CurveReplay
 from buddysim.validation.curve.causes import replay_what_ifs
 from buddysim.validation.curve.curve_data import Card, MeasuredCurve
-from buddysim.validation.curve.document import document
+from buddysim.validation.curve.document import HEAD, NOTES
 from buddysim.validation.curve.fit import fit_machine
 from buddysim.validation.curve.metrics import MEDIAN_TOLERANCE, P90_TOLERANCE, TRANSITION_TOLERANCE, percentile
 from buddysim.validation.curve.replays import replay_curve
@@ -23,6 +23,7 @@ ORDER = 10
 
 NAME = "curves"
 PAGE = "hardware"
+PAGE_HEAD = HEAD
 COLUMNS = ("machine", "card", "source", "benchmark", "x", "measured", "simulated", "error_fraction", "fitted")
 
 
@@ -63,7 +64,6 @@ def compare(options: ValidationOptions) -> ValidationReport:
         quantities,
         COLUMNS,
         [row for card in compared for row in point_rows(card)],
-        [*document(compared, quantities)],
         (lambda: figure.draw(panels(compared))) if compared else None,
         list(dict.fromkeys(card.machine for card in measured)),
     )
@@ -80,6 +80,11 @@ def replay_card(card: Card, curves: Sequence[MeasuredCurve], options: Validation
             replayed.append(CurveReplay(curve, fitted.machine, points, fitted.used.get(curve.name, frozenset())))
             options.progress(f"{curve.name}: median error {percentile(replayed[-1].errors, 0.5):.1%}")
     return CardCurves(card, fitted, replayed, list(replay_what_ifs(fitted.machine, curves)))
+
+
+def page_notes() -> str:
+    """Return the causes of errors."""
+    return NOTES
 
 
 def compared_quantities(card: CardCurves) -> Iterator[ComparedQuantity]:
@@ -110,6 +115,11 @@ def compared_quantities(card: CardCurves) -> Iterator[ComparedQuantity]:
                 1.0 if simulated is None else simulated / measured - 1, TRANSITION_TOLERANCE,
                 "" if simulated else "the replay has no such transition",
             )  # fmt: skip
+    for cause in card.causes:
+        yield ComparedQuantity(
+            NAME, machine, f"what if: {cause.change}", cause.quantity, "", cause.what_if, cause.measured,
+            cause.what_if / cause.measured - 1, note=f"without the change {cause.simulated:.5g}",
+        )  # fmt: skip
 
 
 def point_rows(card: CardCurves) -> Iterator[tuple[Value, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -102,8 +101,8 @@ def compare(options: ValidationOptions) -> ValidationReport:
         for name in presets
         if name not in selected
     ]
-    points, text = [point_row(entry) for entry in bandwidths], [*document(bandwidths)]
-    return ValidationReport(quantities, COLUMNS, points, text, machines=list(every))
+    points = [point_row(entry) for entry in bandwidths]
+    return ValidationReport(quantities, COLUMNS, points, machines=list(every))
 
 
 def bandwidth_fraction(machine: Machine, stream: str) -> float:
@@ -140,47 +139,21 @@ def point_row(one: StreamBandwidth) -> tuple[Value, ...]:
     return (one.machine, one.stream, fraction, *one.reference, error)
 
 
-def document(bandwidths: Sequence[StreamBandwidth]) -> Iterator[str]:
-    """Yield the lines of docs/validation/dram.md."""
-    yield "## Streams"
-    yield ""
-    n_within = sum(abs(entry.error) <= entry.tolerance for entry in bandwidths)
-    yield f"{n_within} of {len(bandwidths)} quantities are within tolerance; bold errors are not. {_HEAD}"
-    machines = list(dict.fromkeys(entry.machine for entry in bandwidths))
-    for some in (machines[i : i + _COLUMNS_AT_ONCE] for i in range(0, len(machines), _COLUMNS_AT_ONCE)):
-        yield from stream_table([entry for entry in bandwidths if entry.machine in some], some)
-    if n_within < len(bandwidths):
-        yield ""
-        yield from _CAUSES.splitlines()
+def page_notes() -> str:
+    """Return the causes of errors."""
+    return _NOTES
 
 
-def stream_table(bandwidths: Sequence[StreamBandwidth], machines: Sequence[str]) -> Iterator[str]:
-    """Yield a table with a row for each stream and a column for each machine."""
-    by_key: Mapping[tuple[str, str], StreamBandwidth] = {(entry.stream, entry.machine): entry for entry in bandwidths}
-    yield ""
-    yield f"| stream | {' | '.join(f'`{name}`' for name in machines)} |"
-    yield f"|---|{'---|' * len(machines)}"
-    for stream in dict.fromkeys(entry.stream for entry in bandwidths):
-        cells = [format_cell(by_key[stream, name]) if (stream, name) in by_key else "-" for name in machines]
-        yield f"| {stream} | {' | '.join(cells)} |"
+PAGE_HEAD = """
+## Streams
 
+Tolerances: 5 % for reads or writes in order, 10 % for all other streams. Values
+are fractions of peak bandwidth; the note has DRAMsim3's with short and with long queues. The error is relative to the
+nearer end of DRAMsim3's range ([method](method.md#device-memory)). `random_64`: runs of 64 B in randomly chosen
+lines. `mixed`: a third are writes. `stride_4`: one sector of every 4th line.
+""".strip()
 
-def format_cell(entry: StreamBandwidth) -> str:
-    """Format a stream's fractions and error; the error is bold outside the tolerance."""
-    error = f"{entry.error:+.1%}" if abs(entry.error) <= entry.tolerance else f"**{entry.error:+.1%}**"
-    return f"{entry.simulated:.3f} / {entry.reference[0]:.3f}, {entry.reference[1]:.3f}: {error}"
-
-
-_COLUMNS_AT_ONCE = 4
-
-_HEAD = """
-Tolerances: 5 % for reads or writes in order, 10 % for all other streams. Each cell has fractions of peak bandwidth:
-simulated / DRAMsim3 with short and with long queues, then the error. The error is relative to the nearer end of
-DRAMsim3's range ([method](method.md#device-memory)). `random_64`: runs of 64 B in randomly chosen lines. `mixed`: a
-third are writes. `stride_4`: one sector of every 4th line.
-""".strip().replace("\n", " ")
-
-_CAUSES = """
+_NOTES = """
 All presets drain writes here from 64 bursts to 16, interleaved with reads. With reads blocked during a drain
 (`dram.write_drain = "exclusive"`), as in DRAMsim3, streams in order have errors of -4 to 0 %. Random mixes have errors
 of -17 to 0 % (`p100-nvlink2`, `a100-40`, `gh200`).

@@ -14,7 +14,7 @@ from buddysim.validation.comparison import (
 )
 from buddysim.validation.kernel import figure
 from buddysim.validation.kernel.counter_data import FITTED, PROGRAMS, TESTED, load_measured_kernels
-from buddysim.validation.kernel.document import document
+from buddysim.validation.kernel.document import HEAD, NOTES
 from buddysim.validation.kernel.pairs import (
     POINT_COLUMNS,
     KernelPair,
@@ -30,6 +30,7 @@ ORDER = 20
 
 NAME, MACHINE = "kernels", "gv100"
 PAGE = "hardware"
+PAGE_HEAD = HEAD
 INSTRUCTIONS_TOLERANCE, L2_TOLERANCE, DRAM_TOLERANCE = 0.15, 0.01, 0.05
 MEAN_TOLERANCE, MEDIAN_TOLERANCE, CORRELATION_TOLERANCE, TOTALS_TOLERANCE = 0.30, 0.20, 0.02, 0.20
 
@@ -63,10 +64,14 @@ def compare(options: ValidationOptions) -> ValidationReport:
         quantities,
         POINT_COLUMNS,
         [pair.row for pair in pairs],
-        [*document(pairs, quantities, n_outdated)],
         (lambda: figure.draw(compared)) if compared else None,
         [MACHINE],
     )
+
+
+def page_notes() -> str:
+    """Return the limits of the comparison."""
+    return NOTES
 
 
 def compared_quantities(pairs: Sequence[KernelPair], note: str) -> Iterator[ComparedQuantity]:

@@ -7,16 +7,17 @@ from statistics import median
 
 from buddysim.machine import Machine
 from buddysim.validation.comparison import MEDIAN_ERROR, ComparedQuantity, ValidationOptions, ValidationReport
+from buddysim.validation.memory import document
 from buddysim.validation.memory.compared_rows import ComparedRow, compared_layers, compared_trainings
-from buddysim.validation.memory.document import document
+from buddysim.validation.schemes import document as schemes_document
 from buddysim.validation.schemes.compared_schemes import compared_schemes
-from buddysim.validation.schemes.document import schemes_lines
 from buddysim.validation.schemes.tolerances import scheme_quantities
 
 NAME = "llm"
 SUMMARY = "memory of training iterations and of single layers, cost of schemes, as published"
 ORDER = 60
 MACHINE = "a100-80"
+PAGE_HEAD = document.HEAD
 COLUMNS = ("row", "group", "printed", "kind", "simulated", "measured", "unit", "error_fraction", "reason")
 ROW_TOLERANCE, MEDIAN_TOLERANCE, LAYER_TOLERANCE = 0.05, 0.02, 0.05
 
@@ -37,8 +38,12 @@ def compare(options: ValidationOptions) -> ValidationReport:
          _rounded(row.error), row.reason)
         for row in (*trainings, *layers)
     ]  # fmt: skip
-    page = [*document(trainings, layers), "", *schemes_lines(schemes)]
-    return ValidationReport(quantities, COLUMNS, points, page, machines=[MACHINE])
+    return ValidationReport(quantities, COLUMNS, points, machines=[MACHINE])
+
+
+def page_notes() -> str:
+    """Return readings and causes, then the section of schemes."""
+    return f"{document.notes()}\n\n{schemes_document.notes()}"
 
 
 def training_quantities(rows: Sequence[ComparedRow]) -> Iterator[ComparedQuantity]:

@@ -1,4 +1,4 @@
-"""Writes docs/explanation/workloads-table.md: the workloads, their arrays, and the paper's values."""
+"""A page of workloads in figures: their arrays, their ratios, and the paper's values."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from buddysim.workloads.written_sectors import touched_bytes
 _FOLDER = Path(__file__).parent / "reference"
 _HEAD = """# The workloads in figures
 
-Made by `python -m buddysim workloads table FILE ...` from their traces; [workloads.md](workloads.md) says what they
-are. Ratios are those of BPC with a size class per entry, at ten points of the run. The paper's
-are read off its Figure 3 (a dash: above its axis, over 7x); its footprints are Table 1's.
+Made by `python -m buddysim workloads table FILE ...` from their traces. Ratios are those of BPC with a size class per
+entry, at ten points of the run. The paper's are read off its Figure 3 (a dash: above its axis, over 7x); its footprints
+are Table 1's.
 """
 
 

@@ -19,20 +19,9 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 #: Pages of the repository that a program writes, with the test that compares them with what the program writes.
 GENERATED = {
-    "explanation/buddy-transformers": "tests/figures/test_buddy_transformers.py",
     "explanation/ideas-today": "tests/figures/test_ideas_today.py",
     "validation/scripts": "tests/capture/torch/test_scripts.py",
     "validation/sharded-steps": "tests/training/sharding/test_measured_steps.py",
-    "validation/accelsim": "tests/tools/test_validate_accelsim.py",
-    "validation/collectives": "tests/training/collectives/test_times.py",
-    "validation/dram": "tests/validation/test_dram.py",
-    "validation/buddy-paper": "tests/tools/test_validate_buddy.py",
-    "validation/hardware": "tests/validation/test_kernel_counters.py",
-    "validation/layer-times": "tests/tools/test_cost_errors.py",
-    "validation/operators": "tests/tools/test_operator_errors.py",
-    "validation/llm": "tests/validation/test_llm.py",
-    "validation/training-papers": "tests/tools/test_validate_training.py",
-    "validation/unified-memory": "tests/validation/test_um.py",
 }
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "plots/README.md", "traces/README.md", "examples/README.md")
 LONG_SENTENCE = 30

@@ -28,7 +28,11 @@ def words(names: set[str]) -> int:
     return sum(count_words(text_of(PAGES[name])) for name in names)
 
 
-@pytest.mark.parametrize("name", PAGES)
+#: Pages of stored numbers and of their notes have lists of values in their cells.
+WRITTEN = [name for name, path in PAGES.items() if path not in ON_DEMAND or name.startswith("reference/")]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_sentences_are_short(name: str) -> None:
     page = statistics(name, text_of(PAGES[name]))
     assert page.mean <= MAX_MEAN

@@ -11,13 +11,14 @@ from buddysim.base.errors import BuddysimError
 from buddysim.figures import ResultSource, buddy_transformers
 from buddysim.figures.buddy_transformers import COLUMNS, PROGRAMS, TENSORS, TransformersTable
 from buddysim.figures.shared.scaled_gpu import ScaledGpu
+from tests.docs.generated import page
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "explanation" / "buddy-transformers.md"
+STORED = ROOT / "docs" / "explanation" / "buddy-transformers.csv"
 
 
 def shipped_rows() -> list[dict[str, str]]:
-    with PAGE.with_suffix(".csv").open(encoding="utf-8", newline="") as file:
+    with STORED.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -50,7 +51,7 @@ def test_every_footprint_is_four_times_the_l2() -> None:
 def test_the_page_is_that_of_the_numbers() -> None:
     rows = [tuple(value(row[name]) for name in COLUMNS) for row in shipped_rows()]
     table = TransformersTable(COLUMNS, rows)
-    assert "\n".join(table.page()) + "\n" == PAGE.read_text(encoding="utf-8")
+    assert "\n".join(table.page()) + "\n" == page("explanation/buddy-transformers.md")
 
 
 def test_traces_that_are_missing(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
-"""Every number of the papers on training is compared with the simulated one, and the document is up to date."""
+"""Every number of the papers on training is compared with the simulated one, and stored results are up to date."""
 
 from __future__ import annotations
 
 import csv
+import json
 from types import ModuleType
 
 import pytest
 
-from buddysim.base.validation_table import FILE
 from buddysim.papers.paper_comparison import (
     CONTRADICTED,
     NOT_REPRODUCED,
@@ -15,9 +15,9 @@ from buddysim.papers.paper_comparison import (
     UNPUBLISHED_WORKSPACE,
     PaperComparison,
 )
-from buddysim.papers.reported_values import reported_values
 from buddysim.sweep.cached_results import SavedResults
 from tests.tools.test_tools import load
+from tests.validation.stored import TABLE
 
 #: All numbers of the papers on training: a minute.
 pytestmark = pytest.mark.slow
@@ -74,15 +74,12 @@ def test_only_numbers_with_workspace_or_contradictions_are_inconclusive(comparis
             assert one.reported.contradicted
 
 
-def test_document_is_up_to_date(tool: ModuleType, comparisons: list[PaperComparison], training: SavedResults) -> None:
-    stored = tool.DOCUMENT.read_text(encoding="utf-8")
-    assert stored == tool.document(comparisons, training), f"{tool.DOCUMENT} is out of date: run make validate"
-    for number in reported_values("training-papers.md").values():
-        assert sum(line.startswith(f"| {number.what} | ") for line in stored.splitlines()) == 1, number.id
-
-
-def test_table_has_every_number(tool: ModuleType, comparisons: list[PaperComparison]) -> None:
-    with (tool.DOCUMENT.parent / FILE).open(encoding="utf-8", newline="") as file:
-        stored = [row[:-1] for row in csv.reader(file) if row[-1] == tool.DOCUMENT.stem]
+def test_stored_table_and_figures_are_up_to_date(
+    tool: ModuleType, comparisons: list[PaperComparison], training: SavedResults
+) -> None:
     fresh = [["" if cell is None else str(cell) for cell in one.row] for one in comparisons]
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        stored = [row[:-1] for row in csv.reader(file) if row[-1] == tool.PAGE]
     assert sorted(stored) == sorted(fresh), "out of date: run make validate"
+    figures = json.loads((TABLE.parent / f"{tool.PAGE}.json").read_text(encoding="utf-8"))
+    assert figures == tool.figures(training), "out of date: run make validate"

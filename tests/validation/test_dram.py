@@ -1,11 +1,11 @@
-"""``validate dram``: errors relative to a range, and the page."""
+"""``validate dram``: errors relative to a range."""
 
 from __future__ import annotations
 
 import pytest
 
 from buddysim.validation import REGISTRY, ValidationOptions, dram
-from buddysim.validation.dram import StreamBandwidth, document, load_reference
+from buddysim.validation.dram import StreamBandwidth, load_reference
 from tests.validation.stored import stored_rows, table_rows
 
 
@@ -15,16 +15,6 @@ def test_error_is_relative_to_the_nearer_end_of_the_range() -> None:
     )
     assert (inside.error, above.error, below.error) == pytest.approx((0, 0.1, -0.25))
     assert (inside.tolerance, StreamBandwidth("v100", "read", 1, (1, 1)).tolerance) == (0.1, 0.05)
-
-
-def test_page_has_a_table_of_all_machines_and_marks_failures() -> None:
-    bandwidths = [
-        StreamBandwidth("v100", "read", 0.9, (0.9, 0.91)),
-        StreamBandwidth("a100-40", "read", 0.5, (0.9, 0.91)),
-    ]
-    text = "\n".join(document(bandwidths))
-    assert "| read | 0.900 / 0.900, 0.910: +0.0% | 0.500 / 0.900, 0.910: **-44.4%** |" in text
-    assert "1 of 2 quantities are within tolerance" in text
 
 
 def test_presets_without_a_reference_are_not_checked(monkeypatch) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from buddysim.base.markdown import wrap_markdown
 from buddysim.base.validation_table import COLUMNS
 from buddysim.cli import main
 from buddysim.machine import Machine
@@ -93,9 +92,8 @@ def test_command_writes_the_table_and_every_kernel(tmp_path, capsys) -> None:
     assert again.quantities == REGISTRY.find("kernels").compare(ValidationOptions()).quantities
 
 
-def test_page_is_up_to_date() -> None:
+def test_stored_table_is_up_to_date() -> None:
     report = REGISTRY.find("kernels").compare(ValidationOptions())
-    assert wrap_markdown("\n".join(report.document)) in (ROOT / "docs" / "validation" / "hardware.md").read_text()
     with (ROOT / "docs" / "validation" / "validation.csv").open() as file:
         written = [row[:-1] for row in csv.reader(file) if row[0] == "kernels"]
     fresh = [["" if cell is None else str(cell) for cell in row.row] for row in report.quantities]

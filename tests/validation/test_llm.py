@@ -1,4 +1,4 @@
-"""``validate llm``: the settings of measured rows, the stored page and its table."""
+"""``validate llm``: the settings of measured rows, the stored rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from buddysim.validation.memory.measured_rows import training_rows
 from buddysim.validation.memory.training_settings import TrainingSettings, settings_of
 from tests.validation.stored import TABLE, stored_rows, table_rows
 
-PAGE = (TABLE.parent / "llm.md").read_text(encoding="utf-8")
+POINTS = (TABLE.parent / "llm.csv").read_text(encoding="utf-8")
 STORED = {(row[2], row[3]): row for row in stored_rows("llm")}
 
 
@@ -30,9 +30,9 @@ def test_rows_of_a_source_differ_by_their_flags_alone() -> None:
     assert of("torchtune-flags-010").options["qlora"]
 
 
-def test_every_usable_row_is_simulated_and_every_row_is_on_the_page() -> None:
+def test_every_usable_row_is_simulated_and_every_row_is_stored() -> None:
     for row in training_rows():
-        assert f"| {row.id} |" in PAGE, row.id
+        assert f"\n{row.id}," in POINTS, row.id
         assert isinstance(settings_of(row), TrainingSettings) or not row.is_usable
 
 

@@ -1,102 +1,22 @@
-"""The page docs/validation/llm.md: every row with a memory figure."""
+"""What docs/validation/llm.md says about memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from statistics import median
-
-from buddysim.validation.memory.compared_rows import ComparedRow
 from buddysim.validation.memory.measured_rows import readings
 
 
-def document(trainings: Sequence[ComparedRow], layers: Sequence[ComparedRow]) -> Iterator[str]:
-    """Yield the lines of the page."""
-    usable = [row for row in trainings if row.is_usable and row.error is not None]
-    yield "## Training iterations"
-    yield ""
-    yield from _HEAD.splitlines()
-    yield ""
-    yield "| source | rows | median error | largest error | compared |"
-    yield "|---|--:|--:|--:|---|"
-    for source in dict.fromkeys(row.group for row in usable):
-        rows = [row for row in usable if row.group == source]
-        yield f"| {source} | {len(rows)} | {_median(rows)} | {_largest(rows)} | {readings()[source]['compared']} |"
-    yield f"| all | {len(usable)} | {_median(usable)} | {_largest(usable)} | |"
-    yield ""
-    yield from _simulated_table(trainings)
-    yield ""
-    yield from _readings_list(usable)
-    yield ""
-    yield from _CAUSES.splitlines()
-    yield ""
-    yield "### Rows that are not simulated"
-    yield ""
-    yield "| rows | printed | kind | reason |"
-    yield "|---|---|---|---|"
-    for row in trainings:
-        if row.error is None:
-            yield f"| {row.subject} | {row.printed} | {row.kind or '-'} | {row.reason} |"
-    yield ""
-    yield from _layer_lines(layers)
+def notes() -> str:
+    """Return how the sources are read, and the causes of errors."""
+    lines = [
+        f"- *{source}* ({reading['licence']}; rows {reading['split']}): {' '.join(reading['reading'].split())}"
+        for source, reading in readings().items()
+    ]
+    return "\n".join(["How the sources are read:", "", *lines, "", _CAUSES, "", _LAYER_CAUSES])
 
 
-def _simulated_table(rows: Sequence[ComparedRow]) -> Iterator[str]:
-    yield "| row | simulated | printed | error | tolerance |"
-    yield "|---|--:|--:|--:|--:|"
-    for row in rows:
-        if row.error is not None:
-            tolerance = "5 %" if row.is_usable else "-"
-            yield f"| {row.subject} | {row.simulated:.2f} {row.unit} | {row.printed} | {_cell(row)} | {tolerance} |"
+HEAD = """
+## Training iterations
 
-
-def _readings_list(rows: Sequence[ComparedRow]) -> Iterator[str]:
-    yield "How the sources are read:"
-    yield ""
-    for source in dict.fromkeys(row.group for row in rows):
-        reading = readings()[source]
-        yield f"- *{source}* ({reading['licence']}; rows {reading['split']}): {' '.join(reading['reading'].split())}"
-
-
-def _layer_lines(layers: Sequence[ComparedRow]) -> Iterator[str]:
-    simulated = [row for row in layers if row.error is not None]
-    yield "## Single layers"
-    yield ""
-    yield (
-        f"Peaks of Liger's benchmark scripts, {len(simulated)} of {len(layers)} rows simulated: median error "
-        f"{_median(simulated)}, tolerance 5 %. {readings()['liger']['reading'].strip()}".replace("\n", " ")
-    )
-    yield ""
-    yield "| script | provider | rows | median error | largest error |"
-    yield "|---|---|--:|--:|--:|"
-    for group in dict.fromkeys(row.group for row in simulated):
-        rows = [row for row in simulated if row.group == group]
-        script, provider = group.rsplit(" ", 1)
-        yield f"| {script} | {provider} | {len(rows)} | {_median(rows)} | {_largest(rows)} |"
-    yield ""
-    yield "Not simulated:"
-    yield ""
-    for group in dict.fromkeys(row.group for row in layers if row.error is None):
-        rows = [row for row in layers if row.group == group and row.error is None]
-        yield f"- {group}, {len(rows)} rows: {rows[0].reason}."
-    yield ""
-    yield from _LAYER_CAUSES.splitlines()
-
-
-def _cell(row: ComparedRow) -> str:
-    assert row.error is not None
-    text = f"{row.error:+.1%}"
-    return f"**{text}**" if row.is_usable and abs(row.error) > 0.05 else text
-
-
-def _median(rows: Sequence[ComparedRow]) -> str:
-    return f"{median(abs(row.error) for row in rows if row.error is not None):.2%}" if rows else "-"
-
-
-def _largest(rows: Sequence[ComparedRow]) -> str:
-    return f"{max((row.error for row in rows if row.error is not None), key=abs):+.2%}" if rows else "-"
-
-
-_HEAD = """
 Published peaks of training iterations, next to the peak of a simulated step. Nothing is fitted. Rules, readings and
 split were committed before any row was simulated ([method](method.md#memory-of-language-models)). Rows with a tolerance
 are those whose setup is stated; the others are shown. All rows: [llm.csv](llm.csv).
@@ -123,7 +43,7 @@ Causes of errors:
 """.strip()
 
 _LAYER_CAUSES = """
-Causes of errors:
+Causes of errors of single layers (Liger):
 
 - *rms_norm, liger*: the printed figures have 16, 32, 64 and then 108 to 112 MiB more than the code allocates. From 8192
   columns on they grow exactly as simulated. What an earlier run left in the process is within them.
