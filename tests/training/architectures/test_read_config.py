@@ -135,6 +135,10 @@ def test_a_wrong_key_is_named_with_what_was_expected(base: Any, changes: Any, me
     assert text == message if message is not None else "feed_forward_proj: expected one of gelu" in text
 
 
+def test_a_token_may_take_all_experts() -> None:
+    read_config({**MIXTRAL, "num_experts_per_tok": MIXTRAL["num_local_experts"]})
+
+
 def test_an_architecture_that_is_not_known_is_named_with_those_that_are() -> None:
     text = problem_of({**LLAMA, "architectures": ["LlamaForCasualLM"]})
     assert text.startswith("architectures: 'LlamaForCasualLM' is not known: expected one of BertForMaskedLM, ")

@@ -230,6 +230,18 @@ def test_algorithm_whose_workspace_does_not_fit_is_not_offered() -> None:
     assert [one.name for one in tiny.conv_algorithms(conv, 512, "forward")] == ["implicit_gemm"]
 
 
+def test_a_workspace_may_take_all_memory_that_feature_maps_and_filters_leave() -> None:
+    conv = layer("vgg19", "conv2_2")
+    assert conv.conv is not None
+    machine = TrainingMachine.load("titan-x")
+    large = CostModel.load(machine.with_overrides({"training.device_memory": "24 GiB"}), "cudnn4")
+    fastest = large.conv_algorithms(conv, 512, "forward")[0]
+    needed = ConvWork(conv.conv, 512).bytes + fastest.workspace_bytes
+    for memory, is_offered in ((needed, True), (needed - 1, False)):
+        model = CostModel.load(machine.with_overrides({"training.device_memory": f"{memory} B"}), "cudnn4")
+        assert (model.conv_algorithms(conv, 512, "forward")[0].name == fastest.name) == is_offered
+
+
 @pytest.mark.parametrize("batch", [1, 32, 64, 128, 256])
 def test_ffts_are_offered_up_to_the_largest_timed_feature_map(batch: int) -> None:
     """The batch has no effect; feature maps of VGG-16 are 224 x 224 in conv1_2 and 112 x 112 in conv2_2."""

@@ -29,6 +29,14 @@ def test_a_bucket_is_full_at_25_mib_and_the_first_one_at_one():
     assert [(one.kind, one.bytes) for one in reduced] == [("all_reduce", size) for size in buckets(tape)]
 
 
+def test_gradients_of_exactly_one_mib_fill_the_first_bucket():
+    config = {**CONFIG, "vocab_size": 1 << 13, "num_hidden_layers": 1}
+    tape = network_from_config(config, sequence=8, recipe="fp32", ddp=2).at(1, "none").tape
+    words = 4 * 32 << 13
+    assert words == 1 << 20
+    assert buckets(tape) == [words, 4 * BLOCK + 4 * 32 + words]
+
+
 def test_a_bucket_is_reduced_as_soon_as_its_gradients_are_there():
     config = {**CONFIG, "vocab_size": 1 << 18, "num_hidden_layers": 1}
     operations = network_from_config(config, sequence=8, recipe="fp32", ddp=2).at(1, "none").tape.operations
