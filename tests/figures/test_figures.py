@@ -253,6 +253,12 @@ def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
         assert starred == [not each for each in fits.values()]
 
 
+def test_memory_that_is_saved_is_a_part_of_the_baselines(results: Path) -> None:
+    rows = REGISTRY.find("vdnn-fig11").data(ResultSource(Store.at(str(results))))
+    assert all(0 <= row["saved_percent"] < 100 for row in rows)
+    assert {row["saved_percent"] for row in rows if row["scheme"] == "baseline-p"} == {0.0}
+
+
 def plotted(name: str, results: Path, look: FigureFormat | None = None) -> Figure:
     module = REGISTRY.find(name)
     return (look or FigureFormat()).apply(module.draw(module.data(ResultSource(Store(results)))))
