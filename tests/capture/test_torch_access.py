@@ -14,7 +14,7 @@ from buddysim.capture.torch.access.coalesce import coalesce
 from buddysim.capture.torch.access.convolution import Convolution
 from buddysim.capture.torch.access.elementwise import concatenate, elementwise
 from buddysim.capture.torch.access.launch import ModelledKernel, write_launch
-from buddysim.capture.torch.access.matmul import matmul
+from buddysim.capture.torch.access.matmul import _vector, matmul
 from buddysim.capture.torch.access.normalisation import channel_passes
 from buddysim.capture.torch.access.operators import OperatorCall, launches_of
 from buddysim.capture.torch.access.optimizer import update_parameters
@@ -101,6 +101,22 @@ def test_a_product_reads_each_row_once_for_each_column_of_tiles(
     assert_each(accesses, OP_LOAD, right, -(-m // rows))
     assert_each(accesses, OP_STORE, out)
     assert {kind for kind, _ in accesses} <= {3}  # barriers access nothing
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "address", "expected"),
+    [
+        ((4, 8), (8, 1), BASE, 4),
+        ((4, 6), (8, 1), BASE, 1),  # rows of 6 elements
+        ((4, 8), (10, 1), BASE, 1),  # every second row begins between two groups of 4
+        ((4, 8), (16, 2), BASE, 1),
+        ((4, 8), (8, 1), BASE + 8, 1),
+    ],
+)
+def test_a_thread_takes_four_elements_where_all_rows_allow_it(
+    shape: tuple[int, ...], strides: tuple[int, ...], address: int, expected: int
+) -> None:
+    assert _vector(TensorView(address, shape, strides), 1) == expected
 
 
 @pytest.mark.parametrize(
@@ -197,6 +213,7 @@ def test_rows(columns: int, tmp_path: Path) -> None:
     accesses = touched(row_passes("softmax", [data], [out], 3), tmp_path)
     assert_each(accesses, OP_LOAD, data, 1 if columns <= 1024 else 3)
     assert_each(accesses, OP_STORE, out)
+    assert not accesses  # nothing behind the last row, at which a thread block of four rows ends too late
 
 
 def test_look_ups(tmp_path: Path) -> None:

@@ -145,6 +145,14 @@ def test_copies_of_an_element() -> None:
     assert not owners[1].any()
 
 
+@pytest.mark.parametrize("loads", range(6))
+def test_a_loop_that_the_source_has_not_goes_on_while_accesses_are_left(loads: int) -> None:
+    its_path = PathFinder(kernel(), {}).find([LOAD] * loads + [STORE], {})
+    assert its_path.dropped == 0
+    assert [event for event in its_path.events if event >= 0] == list(range(loads + 1))
+    assert its_path.instructions.count(2) == -(-loads // 2)  # the unrolled loop, its last iteration half used
+
+
 TENSOR_COPIES = """
 	.section	.text.k,"ax",@progbits
         /*0000*/                   UTMALDG.2D [UR8], [UR4] ;
