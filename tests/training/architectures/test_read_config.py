@@ -135,6 +135,13 @@ def test_a_wrong_key_is_named_with_what_was_expected(base: Any, changes: Any, me
     assert text == message if message is not None else "feed_forward_proj: expected one of gelu" in text
 
 
+def test_layers_with_a_window_are_those_that_the_file_names() -> None:
+    kinds = ["full_attention", "sliding_attention"]
+    read = read_config({**GEMMA, "layer_types": kinds, "sliding_window": 64})
+    assert read.keys.windows == [None, 64]
+    assert read_config({**GEMMA, "sliding_window": 64}).keys.windows == [64, None]  # by turns, the first one has it
+
+
 def test_a_token_may_take_all_experts() -> None:
     read_config({**MIXTRAL, "num_experts_per_tok": MIXTRAL["num_local_experts"]})
 
