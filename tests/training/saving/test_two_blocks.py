@@ -83,3 +83,10 @@ def test_bytes_offloaded_are_bytes_fetched_or_still_there():
     assert all(buffer.freed is not None for buffer in tape.host_buffers)
     without = [one.copy for one in recorded(BLOCKS, offload(0)).operations if one.copy is not None]
     assert [one.direction for one in without] == ["offload", "offload", "prefetch", "prefetch"]
+
+
+def test_a_copy_to_the_host_follows_the_computation_whose_tensors_it_copies():
+    operations = recorded(BLOCKS, offload(2)).operations
+    forward = [one.index for one in operations if one.name == "work"]
+    assert len(forward) == 2
+    assert [one.after for one in operations if one.name == "offload"] == [(index,) for index in forward]
