@@ -97,6 +97,7 @@ def test_the_trace_is_valid_and_has_ten_snapshots(captured: tuple[Path, str]) ->
         named = {allocation.name: allocation for allocation in trace.allocations}
         assert named["weight: 0.weight"].bytes == 4 * 9 * 4
         assert {"gradient: 4.weight", "optimizer: 7.bias momentum_buffer", "5: relu", "input"} <= set(named)
+        assert "(outside): _log_softmax" in named  # the loss is computed after the last module
         assert named["5: relu"].free_event is None
         assert named["4 backward: convolution_backward"].free_event is not None
         kernels = len(trace.kernels)
