@@ -11,7 +11,7 @@ import pytest
 from buddysim.training.fitting.fit import plan_space
 from buddysim.training.fitting.integer_program import budgets_of
 from buddysim.training.fitting.ladder_search import last_without
-from buddysim.training.fitting.ladders import ladders
+from buddysim.training.fitting.ladders import _is_above, ladders
 from buddysim.training.fitting.program_inputs import ProgramInputs
 from buddysim.training.fitting.search import PlanSearch
 from buddysim.training.request import TrainingRequest
@@ -39,6 +39,14 @@ def test_choices_above_the_line_between_two_others_have_no_ladder() -> None:
     inputs = inputs_of([[100, 30, 0]] * 2, [[0, 4, 10]] * 2)
     mixed = ladders(0, inputs)
     assert [(one.before, one.after) for one in mixed] == [(0, 1), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("middle", "is_above"), [((8, 16), True), ((8, 15), True), ((8, 14), False), ((10, 8), True), ((10, 7), False)]
+)
+def test_a_point_is_above_a_line_that_begins_anywhere(middle: tuple[int, int], is_above: bool) -> None:
+    """From (4, 30) to (12, 0): 15 at 8, 7.5 at 10."""
+    assert _is_above((4, 30), middle, (12, 0)) == is_above
 
 
 def test_choices_without_copies_have_ladders_of_their_own() -> None:

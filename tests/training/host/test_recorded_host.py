@@ -124,6 +124,17 @@ def test_weights_are_fetched_block_by_block():
     assert all(one.stream == "compute" for one in named(alone, "prefetch"))
 
 
+def test_a_weight_on_a_drive_is_read_before_it_is_fetched():
+    tape = recorded(SavingRules(weights=WeightsOffload(device="nvme"), optimizer=OptimizerOffload(device="nvme")))
+    fetched = [one for one in named(tape, "prefetch") if one.copy is not None]
+    reads = {one.index: one for one in named(tape, "nvme_read")}
+    assert fetched
+    for one in fetched:
+        (read,) = one.after
+        assert read < one.index
+        assert reads[read].task.bytes == one.copy.bytes
+
+
 def test_drives_are_read_before_an_update_and_written_behind_it():
     tape = recorded(SavingRules(optimizer=OptimizerOffload(device="nvme")))
     reads, updates, writes = (named(tape, name) for name in ("nvme_read", "host_update", "nvme_write"))
