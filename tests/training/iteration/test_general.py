@@ -193,9 +193,13 @@ def test_static_groups_agree_with_the_example_of_gist():
     """In Fig. 7, X (10 MB) and A to D (up to 8 MB) take 18 MB, and 12 MB with X encoded (2 MB) in between."""
     others = [(8 * MB, 2, 3), (6 * MB, 4, 5), (7 * MB, 6, 7), (5 * MB, 8, 9)]
     stashed = by_lives((10 * MB, 0, 11), *others)
-    assert StaticGroups().allocate(stashed, None).high_water == 18 * MB
+    alone = StaticGroups().allocate(stashed, None)
+    assert alone.high_water == 18 * MB
+    assert alone.addresses == (0, 10 * MB, 10 * MB, 10 * MB, 10 * MB)
     encoded = by_lives((10 * MB, 0, 1), (2 * MB, 1, 10), (10 * MB, 10, 11), *others)
-    assert StaticGroups().allocate(encoded, None).high_water == 12 * MB
+    shared = StaticGroups().allocate(encoded, None)
+    assert shared.high_water == 12 * MB
+    assert shared.addresses == (0, 10 * MB, 0, 0, 0, 0, 0)
 
 
 def test_decisions_change_from_epoch_to_epoch():
