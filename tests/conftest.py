@@ -1,6 +1,7 @@
 """Settings of every test."""
 
 import os
+import re
 import shutil
 import signal
 import sys
@@ -29,6 +30,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+#: The line of a file whose tests are all slow.
+ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
+
 # Reports of unexpected errors, of this process and of every program that a test starts: none may remain.
 _STATE = Path(tempfile.mkdtemp(prefix="buddysim-state-"))
 os.environ["XDG_STATE_HOME"] = str(_STATE)
@@ -38,6 +42,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark of a test that causes an unexpected error by intent; measure processor time."""
     config.pluginmanager.register(ProcessorTime(config))
     config.addinivalue_line("markers", "unexpected: causes an unexpected error (exit code 70) by intent")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a file whose tests are all slow, which may import PyTorch, where slow tests don't run."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if is_test and config.option.markexpr == "not slow" and ALL_SLOW.search(collection_path.read_text(encoding="utf-8")):
+        return True
+    return None
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

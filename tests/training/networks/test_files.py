@@ -50,10 +50,11 @@ kind = "fc"
 name = "scores"
 features = 10
 """
-DEEPEST = 400  # layers of the zoo's networks that the round trip covers; the deeper ones repeat the same blocks
+#: Left out of the round trip: networks of over 400 layers, which repeat the blocks of others.
+DEEP = {"bert-large", "gpt2-medium", "resnet152", "resnet509", "resnet851", "resnet1202", "vgg216", "vgg316", "vgg416"}
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.names(recorded=False) if len(zoo.load(name).layers) <= DEEPEST])
+@pytest.mark.parametrize("name", sorted({*zoo.names(recorded=False)} - DEEP))
 def test_every_network_survives_a_file(name: str) -> None:
     network = load_network(name)
     read = parse_network(to_toml(network))
