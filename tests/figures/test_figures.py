@@ -50,7 +50,7 @@ def test_a_figure_says_what_it_shows_in_a_line(name: str) -> None:
 
 #: Slow figures, which `plot papers` draws: they search networks of some thousand layers, flip every decision, or search
 #: for launches.
-SLOW = ("gist-fig16", "cswap-fig6", "cswap-fig10", "cswap-fig11", "cswap-fig12")
+SLOW = ("gist-fig16", "cswap-fig6", "cswap-fig7", "cswap-fig10", "cswap-fig11", "cswap-fig12")
 
 
 @pytest.mark.parametrize("name", [name for name in WITHOUT_FILE if name not in SLOW])

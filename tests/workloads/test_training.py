@@ -21,6 +21,7 @@ from buddysim.workloads.workload_registry import INPUTS, is_network
 
 pytest.importorskip("torch")
 DATA = Path("/usr/share/datasets/fashion-mnist")
+QUICK = ("alexnet", "squeezenet", "vgg16")
 NETWORKS = [name for name, workload in REGISTRY.items() if is_network(workload)]
 needs_images = pytest.mark.skipif(not DATA.is_dir(), reason="dataset-fashion-mnist is not installed")
 
@@ -149,7 +150,9 @@ def test_shapes_without_memory_are_those_of_a_training(name: str) -> None:
 
 
 @needs_images
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS]
+)
 def test_the_original_has_the_operators_of_what_is_computed(name: str) -> None:
     """Contents can be repeated by layer only if the operators are the same."""
     from buddysim.workloads.training.scaled_network import _shape, graph_of
@@ -166,6 +169,7 @@ def test_the_original_has_the_operators_of_what_is_computed(name: str) -> None:
 
 
 @needs_images
+@pytest.mark.slow
 def test_contents_are_repeated_by_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = REGISTRY.find("squeezenet")
     small = dataclasses.replace(workload.PROBLEMS["small"]["profile"], batch=4, steps=12)

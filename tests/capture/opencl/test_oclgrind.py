@@ -25,6 +25,7 @@ from tests.reference.capture.opencl.ref_warp import (
 )
 from tests.reference.trace.ref_coalesce import coalesce_op
 
+QUICK = ("histogram", "barriers_in_loops", "two_branches")
 DRIVER = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
 Operation = tuple[int, int, tuple[int, ...]]
 
@@ -122,7 +123,9 @@ def moved(lines: tuple[int, ...], sources: list[int], targets: list[int]) -> tup
     return tuple(result)
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in JOBS]
+)
 def test_every_warp_operation_is_oclgrinds(name: str, plugin: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     environment = {

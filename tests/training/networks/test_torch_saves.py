@@ -232,7 +232,13 @@ def densenet121() -> nn.Module:
 
 @pytest.mark.parametrize(
     ("make", "parameters"),
-    [(resnet18, 11_689_512), (resnet50, 25_557_032), (mobilenet_v2, 3_504_872), (densenet121, 7_978_856)],
+    [
+        (resnet18, 11_689_512),
+        *(
+            pytest.param(make, parameters, marks=pytest.mark.slow)
+            for make, parameters in ((resnet50, 25_557_032), (mobilenet_v2, 3_504_872), (densenet121, 7_978_856))
+        ),
+    ],
 )
 def test_whole_networks(make: Callable[[], nn.Module], parameters: int) -> None:
     """torchvision's networks, by their published parameters."""
