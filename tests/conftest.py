@@ -47,9 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out a file whose tests are all slow, which may import PyTorch, where slow tests don't run."""
     is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
-    if is_test and config.option.markexpr == "not slow" and ALL_SLOW.search(collection_path.read_text(encoding="utf-8")):
-        return True
-    return None
+    if not is_test or config.option.markexpr != "not slow":
+        return None
+    return True if ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

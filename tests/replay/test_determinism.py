@@ -15,9 +15,10 @@ from buddysim.replay.schemes import REGISTRY
 TRACES = Path(__file__).parents[2] / "traces"
 
 
-def result_of(trace, processors, hash_seed):
+def result_of(trace, options, processors, hash_seed):
     """Return the JSON of all schemes from a separate process, without measured values and their provenance."""
     command = [sys.executable, "-m", "buddysim", "run", str(TRACES / trace), "--scheme", ",".join(REGISTRY.names())]
+    command += options
     ran = subprocess.run(
         [*command, "--seed", "5", "--json", "-"],
         capture_output=True,
@@ -32,9 +33,13 @@ def result_of(trace, processors, hash_seed):
     }
 
 
-@pytest.mark.parametrize("trace", ["lud256.bin", "adamw.bin"])
-def test_processors_and_hash_seeds_change_nothing(trace):
+@pytest.mark.parametrize(
+    ("trace", "options"),
+    [("lud256.bin", ["--kernels", "0:4"]), ("adamw.bin", ["--no-sensitivity"])],
+    ids=["lud256.bin", "adamw.bin"],
+)
+def test_processors_and_hash_seeds_change_nothing(trace, options):
     every = os.sched_getaffinity(0)
-    once = result_of(trace, every, hash_seed=1)
+    once = result_of(trace, options, every, hash_seed=1)
     assert set(once) == set(REGISTRY.names())
-    assert result_of(trace, {min(every)}, hash_seed=2) == once
+    assert result_of(trace, options, {min(every)}, hash_seed=2) == once
