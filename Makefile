@@ -15,11 +15,12 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help web run test test-all bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
+.PHONY: help web run test check test-all bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
 	@echo "make test      build, then run the tests"
+	@echo "make check     build, then run the tests that the change since main can affect, by the last runs of all"
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  compare both engines with published figures: stores results in docs/validation/"
@@ -40,6 +41,11 @@ run: build
 
 test: develop
 	$(python) -m pytest
+
+# An empty list runs nothing; without notes of an earlier run it has every test.
+check: develop
+	@tests=$$($(python) -m tests.affected); \
+	if test -z "$$tests"; then echo "no test is affected"; else $(python) -m pytest $$tests; fi
 
 # The tests of the extras skip themselves, and say why, where something could not be installed. EXTRAS=required makes
 # that an error.

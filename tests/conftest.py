@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.noted_reads import NotedReads
 from tests.processor_time import ProcessorTime
 
 # Assertions are rewritten at a test file's first import alone, even where PYTHONDONTWRITEBYTECODE is set.
@@ -39,8 +40,9 @@ os.environ["XDG_STATE_HOME"] = str(_STATE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark of a test that causes an unexpected error by intent; measure processor time."""
+    """Declare the mark of a test that causes an unexpected error by intent; measure and note."""
     config.pluginmanager.register(ProcessorTime(config))
+    config.pluginmanager.register(NotedReads(config))
     config.addinivalue_line("markers", "unexpected: causes an unexpected error (exit code 70) by intent")
 
 

@@ -47,7 +47,7 @@ def test_a_long_quick_test_fails_the_run_in_ci(tmp_path: Path) -> None:
     assert [line.split(": ")[0] for line in done.stdout.splitlines() if "of processor time" in line] == [
         "test_it.py::test_child"
     ]
-    kept = json.loads((tmp_path / ".pytest_cache" / "v" / processor_time.KEY).read_text())
-    assert kept.keys() == {"test_it.py::test_short", "test_it.py::test_child", "test_it.py::test_slow (slow)"}
-    assert kept["test_it.py::test_child"] >= 0.3
-    assert kept["test_it.py::test_slow (slow)"] >= 0.3
+    stored = json.loads((tmp_path / ".pytest_cache" / "v" / processor_time.KEY).read_text())
+    assert stored.keys() == {"test_it.py::test_short", "test_it.py::test_child", "test_it.py::test_slow (slow)"}
+    assert stored["test_it.py::test_child"] >= 0.3
+    assert stored["test_it.py::test_slow (slow)"] >= 0.3
