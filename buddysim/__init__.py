@@ -5,7 +5,7 @@ The public names load on first use, so that ``import buddysim`` and the command 
 
 # The first lines that can be interrupted: until `base.signals` handles Ctrl-C, it ends a command without a traceback.
 # No other module comes before them. A program that imports buddysim keeps its own handler.
-import _signal
+import _signal  # type: ignore[import-not-found]
 import sys
 
 _is_command = (sys.argv[:1] == ["-m"] and "buddysim" in sys.orig_argv) or "".join(sys.argv[:1]).endswith("/buddysim")

@@ -179,6 +179,11 @@ def snapshot_of(folder: Path, content: Any) -> None:
     shutil.copy(good_files.AGAINST / "llama.json", folder)
 
 
+def graph_with_a_key_twice(folder: Path) -> None:
+    text = (ROOT / "traces" / "fashion-cnn.graph.json").read_text()
+    (folder / "x.json").write_text(text.replace('"bytes":64', '"bytes":64,"bytes":64', 1))
+
+
 def needs(case: dict[str, Any]) -> bool:
     return bool({"results", "sweep", "diff", "report"} & {*case["command"]})
 
@@ -207,3 +212,4 @@ def test_a_case_keeps_the_promise(case: dict[str, Any], tmp_path: Path, monkeypa
     code, _ = keeps_its_promise(command, err)
     assert code == (2 if "error" in case else 0)
     assert case.get("error", "") in err.getvalue()
+    assert not code or not [*folder.glob("*.svg")]

@@ -12,17 +12,17 @@ of captures (docs/how-to/capture-opencl.md), gcc and g++.
 from __future__ import annotations
 
 import argparse
-import io
 import shlex
 import subprocess
 import sys
-import tarfile
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+
+from buddysim.base.parsers.tar import unpack
+from buddysim.base.textfile import parse_toml
 
 HERE = Path(__file__).parent
 COLLECTION = "datasets/benchmarks/gpgpu"
@@ -51,7 +51,7 @@ FRONTIERS = (3, 22, 114, 689)
 
 def main() -> int:
     """Capture the named programs, or all."""
-    programs = tomllib.loads((HERE / "gpu_benchmarks.toml").read_text(encoding="utf-8"))["program"]
+    programs = parse_toml((HERE / "gpu_benchmarks.toml").read_text(encoding="utf-8"), "gpu_benchmarks.toml")["program"]
     names = [program["name"] for program in programs]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkout", type=Path, help="checkout of github.com/ChrisCummins/phd, or its git directory")
@@ -107,14 +107,15 @@ def capture(program: dict, checkout: Path, root: Path, target: Path) -> None:
 def copy_out(checkout: Path, folder: str, root: Path) -> None:
     """Copy a folder of the collection from the checkout's last commit."""
     command = ["git", "-C", str(checkout), "archive", "HEAD", f"{COLLECTION}/{folder}"]
-    archive = subprocess.run(command, check=True, capture_output=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-        for member in files.getmembers():
-            name = member.name.removeprefix(f"{COLLECTION}/")
-            content = files.extractfile(member)
-            if content is not None and not name.startswith(("/", "datasets")):
+    with TemporaryDirectory() as temporary:
+        archive, unpacked = Path(temporary) / "folder.tar", Path(temporary) / "unpacked"
+        archive.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
+        unpack(archive, unpacked)
+        for path in (unpacked / COLLECTION).rglob("*"):
+            name = path.relative_to(unpacked / COLLECTION)
+            if path.is_file() and name.parts[0] != "datasets":
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_bytes(content.read())
+                (root / name).write_bytes(path.read_bytes())
 
 
 def run(command: list[str], folder: Path) -> None:

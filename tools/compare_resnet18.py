@@ -22,6 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from buddysim.base.textfile import parse_json
 from buddysim.capture.torch.recorder import bytes_of
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES, entry_classes
 from buddysim.workloads.training import images
@@ -160,7 +161,7 @@ def figures(row: Sequence[int]) -> tuple[float, float]:
 
 def compare(seed: int = PROBLEM.seed) -> list[tuple[str, str, float, float]]:
     """Return kind, figure, the archive's value and the simulated one: means over the ten steps."""
-    summary = json.loads(SUMMARY.read_text())
+    summary = parse_json(SUMMARY.read_text(), SUMMARY.name)
     simulated = [counts(tensors) for tensors in train(replace(PROBLEM, seed=seed), summary["pages"])]
     rows = []
     for kind in KINDS.values():
@@ -179,10 +180,10 @@ def agree(reference: float, simulated: float) -> bool:
 
 def summarise(folder: Path) -> dict[str, Any]:
     """Return the part of the unpacked archive that the comparison needs."""
-    snapshots = json.loads((folder / "meta.json").read_text())["snapshots"]
+    snapshots = parse_json((folder / "meta.json").read_text(), "meta.json")["snapshots"]
     snapshot_counts = []
     for snapshot in snapshots:
-        data, offset, tensors = np.fromfile(folder / f"{snapshot['name']}.bin", np.uint8), 0, {}
+        data, offset, tensors = np.frombuffer((folder / f"{snapshot['name']}.bin").read_bytes(), np.uint8), 0, {}
         for one in snapshot["allocations"]:
             size = len(one["pages"]) * PAGE
             tensors[one["name"]] = data[offset : offset + size]

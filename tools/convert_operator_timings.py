@@ -13,15 +13,16 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
-import lzma
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp, fsum, log
 from pathlib import Path
 from statistics import median
 
+from buddysim.base.inputs import open_input
 from buddysim.base.output import write_text
+from buddysim.base.parsers.streams import UnpackedFile
+from buddysim.base.textfile import csv_tables, decoded, parse_json
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.calibration.steps import FLASH_LOSS, NO_LOSS, UNTIMED_LOSS
 from buddysim.training.cost.operators.figures import GpuFigures
@@ -73,8 +74,8 @@ PASSES = {"add": 3, "mul": 3, "div": 3, "pow": 3}
 def rows_of(folder: Path, name: str) -> Iterator[dict[str, str]]:
     """Yield the rows of a table, compressed or not."""
     path = folder / name
-    with lzma.open(path, "rt", newline="") if path.suffix == ".xz" else path.open(newline="") as file:
-        yield from csv.DictReader(file)
+    with UnpackedFile(open_input(path, "table"), str(path), "xz" if path.suffix == ".xz" else "") as file:
+        yield from csv_tables(decoded(file.read(), str(path)), str(path))
 
 
 def in_sample(table: str, *shape: object) -> bool:
@@ -191,7 +192,7 @@ def liger(folder: Path) -> Iterator[tuple[tuple[object, ...], float]]:
         if row["gpu"] in MACHINES and row["metric"] == "speed" and row["provider"] in ("huggingface", "torch"):
             key = (MACHINES[row["gpu"]], row["kernel"], int(float(row["x_value"])))
             times.setdefault(key, {})[row["mode"]] = float(row["median"])
-            settings[key] = json.loads(row["config"])
+            settings[key] = parse_json(row["config"], "operator_timings_liger_bf16.csv")
     for (gpu, kernel, extent), by_mode in times.items():
         forward = by_mode["forward"]
         backward = by_mode.get("backward", by_mode.get("full", forward) - forward)
@@ -248,8 +249,8 @@ OWN_ENGINES = ("llmq", "llm.c")
 def iterations(folder: Path) -> Iterator[tuple[object, ...]]:
     """Yield whole iterations and networks that PyTorch ran, in the columns of `ITERATIONS`."""
     yield from _training_rows(folder, engines=False)
-    outside = (DATA.parent / "iterations-outside.csv").read_text(encoding="utf-8").splitlines()
-    for number, row in enumerate(csv.DictReader(line for line in outside if not line.startswith("#"))):
+    outside = (DATA.parent / "iterations-outside.csv").read_text(encoding="utf-8")
+    for number, row in enumerate(csv_tables(outside, "iterations-outside.csv")):
         model, _, tokens = row["network"].partition(":tokens=")
         if tokens:
             recipe = "fp32" if row["precision"] == "fp32" else f"amp-{row['precision']}"

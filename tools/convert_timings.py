@@ -9,12 +9,12 @@ FOLDER holds ``deepbench_conv.csv`` and ``deepbench_gemm.csv`` (baidu-research/D
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from buddysim.base.output import write_text
+from buddysim.base.textfile import LARGEST_TABLE, read_csv
 from buddysim.training import Layer, Network
 from buddysim.training.cost.split import split
 from buddysim.training.cost.timings import MeasuredPass, timings_text
@@ -76,22 +76,20 @@ CAFFE_SOURCE = (
 
 def deepbench(folder: Path) -> Iterator[tuple[str, MeasuredPass]]:
     """Yield every single-precision row of the DeepBench tables, with its GPU."""
-    with (folder / "deepbench_conv.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["sheet"] in SINGLE_PRECISION:
-                for pass_, column in (
-                    ("forward", "fwd_ms"),
-                    ("backward_data", "bwd_data_ms"),
-                    ("backward_filter", "bwd_filter_ms"),
-                ):
-                    if row[column] and float(row[column]) > 0:
-                        yield row["gpu"], _deepbench_conv(row, pass_, float(row[column]))
-    with (folder / "deepbench_gemm.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["sheet"] in SINGLE_PRECISION:
-                rows, outputs, inputs = int(row["N"]), int(row["M"]), int(row["K"])
-                transposed = {"N": "gemm", "T": "gemm_transposed"}[row["A"]]
-                yield row["gpu"], _fc(rows, inputs, outputs, "forward", float(row["ms"]), algorithm=transposed)
+    for row in read_csv(folder / "deepbench_conv.csv", "table", LARGEST_TABLE):
+        if row["sheet"] in SINGLE_PRECISION:
+            for pass_, column in (
+                ("forward", "fwd_ms"),
+                ("backward_data", "bwd_data_ms"),
+                ("backward_filter", "bwd_filter_ms"),
+            ):
+                if row[column] and float(row[column]) > 0:
+                    yield row["gpu"], _deepbench_conv(row, pass_, float(row[column]))
+    for row in read_csv(folder / "deepbench_gemm.csv", "table", LARGEST_TABLE):
+        if row["sheet"] in SINGLE_PRECISION:
+            rows, outputs, inputs = int(row["N"]), int(row["M"]), int(row["K"])
+            transposed = {"N": "gemm", "T": "gemm_transposed"}[row["A"]]
+            yield row["gpu"], _fc(rows, inputs, outputs, "forward", float(row["ms"]), algorithm=transposed)
 
 
 def _deepbench_conv(row: dict[str, str], pass_: str, ms: float) -> MeasuredPass:
@@ -125,9 +123,8 @@ def _fc(
 def caffe(folder: Path) -> Iterator[MeasuredPass]:
     """Yield every layer of the four networks of the zoo, matched by its index among the layers of its kind."""
     times: dict[str, dict[str, dict[str, float]]] = {}
-    with (folder / "caffe_per_layer_titanx.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            times.setdefault(row["net"], {}).setdefault(row["layer"], {})[row["pass"]] = float(row["ms"])
+    for row in read_csv(folder / "caffe_per_layer_titanx.csv", "table", LARGEST_TABLE):
+        times.setdefault(row["net"], {}).setdefault(row["layer"], {})[row["pass"]] = float(row["ms"])
     for table, (zoo, batch) in CAFFE_NETWORKS.items():
         network = load_network(zoo)
         for kind in ("conv", "fc", "relu", "maxpool", "avgpool", "concat"):
@@ -184,13 +181,12 @@ def torch_totals(folder: Path) -> str:
         "# whole networks in Torch; kernels: cudnn (no bound on workspace) or nn (the matrix of windows written out)",
         "library,kernels,network,batch,pass,ms",
     ]
-    with (folder / "torch_cudnn_versions_titanx.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["log"] in TORCH_LIBRARIES and row["phase"] in TORCH_PASSES:
-                library = TORCH_LIBRARIES[row["log"]]
-                batch = row["input"].partition("x")[0]
-                network, pass_ = TORCH_NETWORKS[row["net"]], TORCH_PASSES[row["phase"]]
-                lines.append(f"{library},{row['kernels']},{network},{batch},{pass_},{row['ms']}")
+    for row in read_csv(folder / "torch_cudnn_versions_titanx.csv", "table", LARGEST_TABLE):
+        if row["log"] in TORCH_LIBRARIES and row["phase"] in TORCH_PASSES:
+            library = TORCH_LIBRARIES[row["log"]]
+            batch = row["input"].partition("x")[0]
+            network, pass_ = TORCH_NETWORKS[row["net"]], TORCH_PASSES[row["phase"]]
+            lines.append(f"{library},{row['kernels']},{network},{batch},{pass_},{row['ms']}")
     return "\n".join(lines) + "\n"
 
 

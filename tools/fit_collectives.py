@@ -6,7 +6,6 @@ library, nccl_folder, source), ``fit`` writes the constants of links, ``errors``
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections import defaultdict
 from dataclasses import asdict
@@ -14,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from buddysim.base.textfile import toml_text
+from buddysim.base.textfile import LARGEST_TABLE, read_csv, toml_text
 from buddysim.training.collectives.constants import link_constants
 from buddysim.training.collectives.errors import CollectiveErrors, collective_errors
 from buddysim.training.collectives.split import LINKS
@@ -33,13 +32,12 @@ ASSUMED = {
 def convert(table: str) -> None:
     """Write the shipped rows: of Vidur, those of GPUs of one NVSwitch machine, once each."""
     times: dict[tuple[str, str, str, int, int], list[float]] = defaultdict(list)
-    with Path(table).open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            if row["collective"] not in KINDS or not _within_a_node(row):
-                continue
-            version = row["nccl_folder"] or "torch.distributed"
-            key = (row["gpu"], version, row["collective"], int(row["gpus"]), int(float(row["bytes"])))
-            times[key].append(float(row["ms"]) * 1e3)
+    for row in read_csv(table, "table", LARGEST_TABLE):
+        if row["collective"] not in KINDS or not _within_a_node(row):
+            continue
+        version = row["nccl_folder"] or "torch.distributed"
+        key = (row["gpu"], version, row["collective"], int(row["gpus"]), int(float(row["bytes"])))
+        times[key].append(float(row["ms"]) * 1e3)
     lines = ["gpu,version,kind,gpus,bytes,us"]
     lines += [",".join(map(str, (*key, f"{median(values):.5g}"))) for key, values in sorted(times.items())]
     (PACKAGE / "data" / "measured.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -14,13 +14,13 @@ import hashlib
 import json
 import sys
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import write_text
+from buddysim.base.textfile import parse_toml
 from buddysim.importers import accelsim, opencl
 from buddysim.trace import open_trace, verify_trace
 
@@ -165,7 +165,7 @@ def make(recipe: Recipe, data: Path, folder: Path) -> Path:
 
 def manifest(made: Sequence[tuple[Recipe, Path]], before: str) -> str:
     """Return the manifest's text, with new entries for new trace files; other entries are unchanged."""
-    entries = {str(entry["file"]): entry for entry in tomllib.loads(before).get("trace", [])}
+    entries = {str(entry["file"]): entry for entry in parse_toml(before, "manifest.toml").get("trace", [])}
     for recipe, path in made:
         data = path.read_bytes()
         entries[path.name] = {

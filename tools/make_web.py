@@ -15,13 +15,15 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 from statistics import median
 
 import buddysim
+from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.tar import read_members
+from buddysim.base.parsers.zipped import ZippedFile
 from buddysim.base.validation_table import FILE, page_rows
 from buddysim.training.result import CHECKSUM, simulator_checksum
 
@@ -59,7 +61,7 @@ def main() -> int:
     folder: Path = parser.parse_args().output
     try:
         build(folder)
-    except (OSError, subprocess.CalledProcessError, tarfile.TarError, zipfile.BadZipFile) as error:
+    except (BuddysimError, OSError, subprocess.CalledProcessError) as error:
         print(f"buddysim: error: make web: {error}: expected npm, pip and their registries", file=sys.stderr)
         return 2
     pyodide = _size(folder / "pyodide")
@@ -161,23 +163,20 @@ def _stored(folder: Path, name: str) -> Path | None:
 def _unpack(archive: Path, folder: Path, names: tuple[str, ...]) -> None:
     """Copy some files of an npm package."""
     folder.mkdir(exist_ok=True)
-    with tarfile.open(archive) as tar:
-        for name in names:
-            content = tar.extractfile(f"package/{name}")
-            if content is None:
-                raise OSError(f"{archive.name}: no file {name}")
-            (folder / Path(name).name).write_bytes(content.read())
+    for name, content in read_members(archive, [f"package/{name}" for name in names]).items():
+        (folder / Path(name).name).write_bytes(content)
 
 
 def _add_wheel(bundle: zipfile.ZipFile, wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as content:
-        for name in sorted(content.namelist()):
+    with ZippedFile(wheel, "wheel") as content:
+        for member in sorted(content.members, key=lambda one: one.filename):
+            name = member.filename
             if (
                 not name.endswith((".pyi", "RECORD"))
                 and not name.startswith(("pydantic/v1/", "pydantic/mypy"))
                 and "/sboms/" not in name
             ):
-                _add(bundle, name, content.read(name))
+                _add(bundle, name, content.read(member))
 
 
 def _add(bundle: zipfile.ZipFile, name: str, content: bytes) -> None:

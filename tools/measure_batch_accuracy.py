@@ -17,6 +17,7 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.output import write_text  # noqa: E402
+from buddysim.base.textfile import parse_json  # noqa: E402
 from buddysim.papers.buddy import batch_accuracy  # noqa: E402
 from buddysim.training.contents.observe_training import import_torch  # noqa: E402
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "deterministic algorithms: another kind of processor may round differently",
             "licence": "BSD-3-Clause, as the package; the data are Zalando's, under the MIT licence",
         }
-        made = json.loads(args.output.read_text(encoding="utf-8")) if args.output.exists() else {}
+        made = parse_json(args.output.read_text(encoding="utf-8"), str(args.output)) if args.output.exists() else {}
         if {key: made.get(key) for key in about} != about:
             made = about | {"runs": {str(batch): {} for batch in batch_accuracy.MINIBATCHES}}
         for seed in batch_accuracy.SEEDS:

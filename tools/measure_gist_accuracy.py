@@ -20,6 +20,7 @@ if str(ROOT) not in sys.path:
 
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.base.output import write_text  # noqa: E402
+from buddysim.base.textfile import parse_json  # noqa: E402
 from buddysim.papers.gist import format_accuracy, transformer_accuracy  # noqa: E402
 from buddysim.papers.gist.format_accuracy import DATA, SEEDS  # noqa: E402
 from buddysim.papers.gist.small_training import BATCH  # noqa: E402
@@ -42,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         torch = import_torch("measure_gist_accuracy.py")
         torch.set_num_threads(1)  # one thread: sums in a fixed order
         torch.use_deterministic_algorithms(True)
-        made = json.loads(output.read_text(encoding="utf-8")) if output.exists() else {}
+        made = parse_json(output.read_text(encoding="utf-8"), str(output)) if output.exists() else {}
         if made.get("iterations") != args.iterations:
             made = {
                 "network": training.NETWORK,

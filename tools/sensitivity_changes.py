@@ -10,7 +10,6 @@ margin, for the changes of all three sets together and for those of the first se
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.base.textfile import parse_json
 from buddysim.replay.schemes import BASELINE
 from buddysim.replay.sensitivity import _OF_SPAN, MAX_RUNS
 from tools.sensitivity_coverage import DRAWS, MAX_WIDTH, MIN_COVERAGE, RESOLUTION, random_changes
@@ -190,7 +190,7 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=2, help="searches, of which the best counts (%(default)s)")
     parser.add_argument("--kicks", type=int, default=300, help="new beginnings of each search (%(default)s)")
     args = parser.parse_args()
-    sets = [json.loads((args.out / f"{name}.json").read_text()) for name in SETS]
+    sets = [parse_json((args.out / f"{name}.json").read_text(), f"{name}.json") for name in SETS]
     counts = candidates_of(sets)
     cases = cases_of(sets, counts)
     seeds = range(_FIRST_SEARCH, _FIRST_SEARCH + args.searches)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from buddysim.base.output import write_text
+from buddysim.base.textfile import parse_json
 from buddysim.machine import Machine
 from buddysim.replay.request import ReplayRequest
 from buddysim.replay.scheme_results import slowdown_range
@@ -179,7 +180,7 @@ def main() -> int:
     parser.add_argument("--changes", default="first", help="sets of random changes (default: %(default)s)")
     parser.add_argument("--times", type=Path, help="a file that keeps the times of traces, so that they run once")
     args = parser.parse_args()
-    stored = json.loads(args.times.read_text()) if args.times and args.times.exists() else {}
+    stored = parse_json(args.times.read_text(), str(args.times)) if args.times and args.times.exists() else {}
     failed = False
     for path in args.traces or sorted((ROOT / "traces").glob("*.bin")):
         if path.stem not in stored:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 
 from buddysim import Machine, open_trace, simulate
 from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import parse_toml
 from buddysim.validation.accelsim import net_cycles
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,7 +100,7 @@ class Validation:
 
 def validate(traces: Path = ROOT / "traces") -> Validation:
     """Replay every program of the reference."""
-    reference = tomllib.loads(REFERENCE.read_text(encoding="utf-8"))
+    reference = parse_toml(REFERENCE.read_text(encoding="utf-8"), REFERENCE.name)
     machine = Machine.load(reference["machine"])
     launch = reference["launch_cycles"]
     programs = []

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.textfile import decoded, parse_json
+from buddysim.base.parsers.typed import InvalidContentError, model_of, validated, value_of
+from buddysim.base.textfile import check_keys, decoded, parse_json
 
 #: What each kind of pydantic's errors expects; names in braces are of its context.
 _EXPECTED = {
@@ -90,54 +91,57 @@ def checked(schema: type[S], content: object, where: str = "") -> S:
         the first field that is unknown, missing or of another type
     """
     try:
-        return schema.model_validate(content)
-    except ValidationError as error:
-        problem = problem_of(error, content, schema.model_json_schema)
+        return model_of(schema, content, where)
+    except InvalidContentError as error:
+        problem = problem_of(error.problems, content, schema.model_json_schema)
         raise BuddysimError(f"{where}: {problem}" if where else problem) from None
 
 
 def checked_type(adapter: TypeAdapter[T], content: object, where: str) -> T:
     """Return a content of any type that pydantic knows: `checked`, for entries of which a file has millions."""
     try:
-        return adapter.validate_python(content)
-    except ValidationError as error:
-        raise BuddysimError(f"{where}: {problem_of(error, content, adapter.json_schema)}") from None
+        return value_of(adapter, content, where)
+    except InvalidContentError as error:
+        raise BuddysimError(f"{where}: {problem_of(error.problems, content, adapter.json_schema)}") from None
 
 
 def checked_cells(schema: type[S], cells: Mapping[str, str], where: str) -> S:
     """Return the fields of a row of CSV: `checked`, with numbers written as texts."""
     try:
-        return schema.model_validate_strings(dict(cells))
-    except ValidationError as error:
-        raise BuddysimError(f"{where}: {problem_of(error, cells, schema.model_json_schema)}") from None
+        return validated(schema.model_validate_strings, dict(cells), where)
+    except InvalidContentError as error:
+        raise BuddysimError(f"{where}: {problem_of(error.problems, cells, schema.model_json_schema)}") from None
 
 
 def checked_json(adapter: TypeAdapter[T], text: bytes, where: str) -> T:
     """Return the content of a JSON text: `checked`, without a tree of Python's objects."""
     try:
-        return adapter.validate_json(text)
-    except ValidationError as error:
-        raise BuddysimError(f"{where}: {problem_in_json(error, text, adapter)}") from None
+        content = validated(adapter.validate_json, text, where)
+    except InvalidContentError as error:
+        raise BuddysimError(f"{where}: {_problem_in_json(error, text, adapter)}") from None
+    check_keys(text, where)
+    return content
 
 
-def problem_in_json(error: ValidationError, text: bytes, adapter: TypeAdapter[Any]) -> str:
+def _problem_in_json(error: InvalidContentError, text: bytes, adapter: TypeAdapter[Any]) -> str:
     """Return the first problem of an error about a JSON text."""
     try:
         content = parse_json(decoded(text, ""))
     except BuddysimError:  # of another kind than pydantic's
         content = None
-    return problem_of(error, content, adapter.json_schema)
+    return problem_of(error.problems, content, adapter.json_schema)
 
 
-def problem_of(error: ValidationError, content: object, json_schema: Any) -> str:
-    """Return the first problem of an error: the field, what was expected and what is there.
+def problem_of(problems: Sequence[ErrorDetails], content: object, json_schema: Any) -> str:
+    """Return the first of some problems: the field, what was expected and what is there.
 
     Parameters
     ----------
+    problems : as pydantic describes them
     content : that was checked; None where there is only its text
     json_schema : returns the JSON schema
     """
-    problem = error.errors(include_url=False)[0]
+    problem = problems[0]
     path = _within(content, problem["loc"]) if content is not None else problem["loc"]
     field = _dotted(path)
     if problem["type"] == "extra_forbidden":

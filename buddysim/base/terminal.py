@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 LONGEST_LINE = 600
@@ -37,7 +38,8 @@ def _escaped(character: str) -> str:
 def say(text: str) -> None:
     """Print a line on the standard error; the standard output is for results."""
     if sys.stderr is not None:
-        print(f"buddysim: {one_line(text)}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # a full disk, a closed terminal: the exit code says it still
+            print(f"buddysim: {one_line(text)}", file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:

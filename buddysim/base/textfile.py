@@ -8,19 +8,22 @@ import json
 import math
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.inputs import read_bytes
+from buddysim.base.parsers.json_text import loads
+from buddysim.base.parsers.refusal import refusal
 
 DEEPEST = 32
 """Tables and lists within each other, at most."""
 LARGEST_NUMBER = 2**64
 """Integers lie between this and its negative; what every file format and program can hold."""
-_LONGEST_DIGITS = 21
+LARGEST_TABLE = 1 << 30
+"""Bytes of a table that comes with the sources."""
+_TOO_DEEP = f"tables or lists nested more than {DEEPEST} deep"
 _KEY = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
 #: What may hold dots in TOML: long strings, comments, then keys; strings of one line look like quoted keys.
 _DOTTED = re.compile(
@@ -67,25 +70,37 @@ def read_json(path: AnyPath, what: str, max_bytes: int) -> Any:
     return parse_json(read_text(path, what, max_bytes), os.fspath(path))
 
 
+def read_csv(path: AnyPath, what: str, max_bytes: int) -> Iterator[dict[str, str]]:
+    """The rows of a CSV file (`csv_tables`); the arguments are those of `read_text`."""
+    return csv_tables(read_text(path, what, max_bytes), os.fspath(path))
+
+
 def parse_toml(text: str, where: str = "") -> dict[str, Any]:
     """The tables of a TOML text; a BuddysimError that begins with `where` if it isn't TOML, or out of bounds."""
+    begin = f"{_prefix(where)}not valid TOML"
+    if any(match["deep"] for match in _DOTTED.finditer(text)):  # tomllib's memory grows with the square of its parts
+        raise BuddysimError(f"{begin}: {_TOO_DEEP}")
+    return dict(_bounded(_toml(text, begin), begin))
+
+
+def _toml(text: str, begin: str) -> dict[str, Any]:
+    import tomllib
+
     try:
-        _check_keys(text)
-        content = tomllib.loads(text)
-        _check_bounds(content)
-    except (ValueError, RecursionError) as error:
-        raise BuddysimError(f"{_prefix(where)}not valid TOML: {_reason(error)}") from None
-    return content
+        return tomllib.loads(text)
+    except Exception as error:
+        raise refusal(error, begin) from None
 
 
 def parse_json(text: str, where: str = "") -> Any:
     """The content of a JSON text; a BuddysimError that begins with `where` if it isn't JSON, or out of bounds."""
-    try:
-        content = json.loads(text, parse_constant=_no_number, parse_int=_whole_number)
-        _check_bounds(content)
-    except (ValueError, RecursionError) as error:
-        raise BuddysimError(f"{_prefix(where)}not valid JSON: {_reason(error)}") from None
-    return content
+    begin = f"{_prefix(where)}not valid JSON"
+    return _bounded(loads(text, begin, tuple), begin)
+
+
+def check_keys(text: str | bytes, where: str) -> None:
+    """A BuddysimError where an object of a JSON text has a key twice, of which other readers take the last."""
+    parse_json(text if isinstance(text, str) else decoded(text, where), where)
 
 
 def csv_rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
@@ -102,12 +117,28 @@ def csv_rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
         where a row is no CSV
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    while (cells := _next_row(reader, where)) is not None:
+        if cells and not cells[0].lstrip().startswith("#") and any(cell.strip() for cell in cells):
+            yield reader.line_num, cells
+
+
+def csv_tables(text: str, where: str) -> Iterator[dict[str, str]]:
+    """Rows of a CSV text as cells by the names of the first row; `csv_rows` describes the arguments."""
+    names: list[str] = []
+    for line, cells in csv_rows(text, where):
+        if not names:
+            names = cells
+        elif len(cells) != len(names):
+            raise BuddysimError(f"{where}: row {line}: {len(cells)} cells: expected {len(names)}")
+        else:
+            yield dict(zip(names, cells, strict=True))
+
+
+def _next_row(reader: Any, where: str) -> list[str] | None:
     try:
-        for cells in reader:
-            if cells and not cells[0].lstrip().startswith("#") and any(cell.strip() for cell in cells):
-                yield reader.line_num, cells
-    except csv.Error as error:
-        raise BuddysimError(f"{where}: row {reader.line_num}: not CSV: {error}") from None
+        return next(reader, None)
+    except Exception as error:
+        raise refusal(error, f"{where}: row {reader.line_num}: not CSV") from None
 
 
 def toml_text(content: Mapping[str, Any], section: str = "") -> str:
@@ -157,44 +188,29 @@ def _prefix(where: str) -> str:
     return f"{where}: " if where else ""
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    if "set_int_max_str_digits" in str(error):
-        return "an integer with thousands of digits"
-    return str(error)
+def _bounded(value: Any, begin: str, depth: int = 0) -> Any:
+    """Return a content of plain tables and lists; refuse what no reader expects.
 
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > _LONGEST_DIGITS:
-        raise ValueError(f"an integer with {len(digits)} digits")
-    return int(digits)
-
-
-def _check_keys(text: str) -> None:
-    """Raises a ValueError for a dotted key that is too deep: tomllib's memory grows with the square of its parts."""
-    if any(match["deep"] for match in _DOTTED.finditer(text)):
-        raise ValueError(f"tables or lists nested more than {DEEPEST} deep")
-
-
-def _check_bounds(content: object) -> None:
-    """Raises a ValueError for values that no reader expects: depth, huge or infinite numbers, dates."""
-    left: list[tuple[object, int]] = [(content, 0)]
-    while left:
-        value, depth = left.pop()
-        if isinstance(value, dict | list):
-            if depth >= DEEPEST:
-                raise ValueError(f"tables or lists nested more than {DEEPEST} deep")
-            left += ((inner, depth + 1) for inner in (value.values() if isinstance(value, dict) else value))
-        elif isinstance(value, float):
-            if not math.isfinite(value):
-                raise ValueError(f"{value} where a finite number is expected")
-        elif isinstance(value, int):
-            if not -LARGEST_NUMBER < value < LARGEST_NUMBER:
-                raise ValueError("an integer beyond 64 bits")
-        elif value is not None and not isinstance(value, str):
-            raise ValueError(f"{shortened(str(value))} is a date or a time: expected none")
+    That is: depth, huge or infinite numbers, dates, and keys of JSON that occur twice (objects are tuples of pairs).
+    """
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, dict | list | tuple):
+        if depth >= DEEPEST:
+            raise BuddysimError(f"{begin}: {_TOO_DEEP}")
+        if isinstance(value, list):
+            return [_bounded(inner, begin, depth + 1) for inner in value]
+        table: dict[str, Any] = {}
+        for key, inner in value.items() if isinstance(value, dict) else value:
+            if key in table:
+                raise BuddysimError(f"{begin}: key {shortened(key)} occurs twice")
+            table[key] = _bounded(inner, begin, depth + 1)
+        return table
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise BuddysimError(f"{begin}: {value} where a finite number is expected")
+    elif not isinstance(value, int):
+        raise BuddysimError(f"{begin}: {shortened(str(value))} is a date or a time: expected none")
+    elif not -LARGEST_NUMBER < value < LARGEST_NUMBER:
+        raise BuddysimError(f"{begin}: an integer beyond 64 bits")
+    return value

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from buddysim.base.output import write_text
+from buddysim.base.parsers.json_text import loads
 from buddysim.browser.answer import AnswerPart, answer
 from buddysim.browser.choices import choices
 from buddysim.browser.highs import solver
@@ -54,10 +55,10 @@ def steps(
     report : is called with what the page shows meanwhile, as JSON
     run_highs : solves the integer programs of ``"fit"``: the `run` of `highs.solver`
     """
-    question: dict[str, str] = json.loads(question_text)
+    question: dict[str, str] = loads(question_text, "the question")
     command = question.pop("command", "train")
     _FOLDER.mkdir(exist_ok=True)
-    for name, content in json.loads(files_text).items():
+    for name, content in loads(files_text, "the files of the question").items():
         if len(content) > _LARGEST_FILE:
             line = f"{name}: {len(content)} characters: expected at most {_LARGEST_FILE}"
             return Steps(iter([{"part": "error", "line": line, "field": "model"}]))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
+from buddysim.base.parsers.json_text import loads
 from buddysim.training.fitting.mixed_program import GAP, NODES, MixedProgram, MixedSolution
 
 
@@ -37,7 +37,7 @@ def solver(run: Callable[[str, int, float], str]) -> Callable[[MixedProgram], Mi
     """
 
     def solved(program: MixedProgram) -> MixedSolution:
-        answer = json.loads(run(lp_text(program), NODES, GAP))
+        answer = loads(run(lp_text(program), NODES, GAP), "the answer of HiGHS")
         values = answer["values"]
         columns = range(program.groups * program.choices + 1)
         return MixedSolution(

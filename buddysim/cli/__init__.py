@@ -77,7 +77,7 @@ class Parser(argparse.ArgumentParser):
         words = [] if action.nargs in (argparse.PARSER, argparse.REMAINDER) else arg_strings
         if "" in words:
             raise argparse.ArgumentError(action, "an empty text (a variable that isn't set?)")
-        return super()._get_values(action, arg_strings)  # type: ignore[misc]
+        return super()._get_values(action, arg_strings)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         if message:

@@ -259,21 +259,27 @@ def run(args: argparse.Namespace) -> int:
             scheme_options = {"activation_mapping": "depth", **scheme_options, "activations": activations}
         request = replace(request, options=with_scheme_options(request.options, scheme_options))
         results, batches, beyond, not_simulated = _simulate(request, schemes, args.max_batch)
-    if args.timeline is not None:
-        from buddysim.report.timeline_file import write_timeline
-
-        write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
-    if args.save_plan is not None and results:
-        from buddysim.base.output import write_text
-        from buddysim.training.plans.plan_file import plan_text
-
-        outcome = results[schemes[0]].outcome
-        write_text(args.save_plan, plan_text(outcome.plan, outcome.network))
+    if any(result.counters["fits"] for result in results.values()):
+        _write_files(results, args)
     _report(results, batches, beyond, not_simulated, args)
     if args.stalls and not is_on_stdout(args):
         _report_layers(request, results)
     _refuse_where_nothing_fits(results, args)
     return 0
+
+
+def _write_files(results: Mapping[str, TrainingResult], args: argparse.Namespace) -> None:
+    """Write the files that come with the results: none where nothing fits, as the command then ends with an error."""
+    if args.timeline is not None:
+        from buddysim.report.timeline_file import write_timeline
+
+        write_timeline(args.timeline, {scheme: result.outcome for scheme, result in results.items()})
+    if args.save_plan is not None:
+        from buddysim.base.output import write_text
+        from buddysim.training.plans.plan_file import plan_text
+
+        outcome = next(iter(results.values())).outcome
+        write_text(args.save_plan, plan_text(outcome.plan, outcome.network))
 
 
 def request_of(args: argparse.Namespace) -> TrainingRequest:
@@ -480,16 +486,17 @@ def _report(
     from buddysim.training.search import fastest_that_fits
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
-    if args.parquet is not None:
+    fits = any(result["fits"] for result in content.values())
+    if args.parquet is not None and fits:
         write_parquet(args.parquet, content)
-    if args.json is not None:
+    if args.json is not None and (fits or is_on_stdout(args)):
         write_json(args.json, content)
     if is_on_stdout(args):
         return
     if args.columns == "list":
         print("\n".join(counter_columns(content)))
         return
-    files = [path for path in (args.json, args.parquet) if path is not None]
+    files = [path for path in (args.json, args.parquet) if path is not None and fits]
     saved = f"full result: {', '.join(files)}" if files else "not saved (--json FILE)"
     stalls = "" if args.stalls else "; stalls by layer: --stalls"
     timeline = f"; timeline: {args.timeline or '--timeline FILE'}"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.inflate import inflated
 from buddysim.compress.windows import TENSOR_WINDOW, bits_of, check_window, flags_of, joined, window_count
 
 ORDER = 40
@@ -98,17 +99,7 @@ def _inflate(stream: bytes, at: int, length: int, number: int) -> tuple[bytes, i
     """The data of the stream that begins there, and its own length."""
     # No window's code is much longer than the window (stored blocks cost 5 bytes per 16 KB).
     head = stream[at : at + length + 64 + length // 1000]
-    inflater = zlib.decompressobj()
-    try:
-        decoded = inflater.decompress(head, length + 1)
-    except zlib.error as error:
-        raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: {error} (corrupt)") from None
-    if not inflater.eof and len(decoded) <= length:
-        # All data are there, the checksum perhaps not yet read.
-        try:
-            decoded += inflater.decompress(inflater.unconsumed_tail, 1)
-        except zlib.error as error:
-            raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: {error} (corrupt)") from None
-    if not inflater.eof:
+    stream_data = inflated(head, length, f"zlib: payload: window {number} from byte {at} on: corrupt")
+    if not stream_data.is_whole:
         raise BuddysimError(f"zlib: payload: window {number} from byte {at} on: has no end (corrupt)")
-    return decoded, len(head) - len(inflater.unused_data)
+    return stream_data.data, stream_data.used

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import Annotated, Any, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
@@ -17,6 +17,7 @@ from buddysim.base import plugins
 from buddysim.base.dotted import flat, unknown_key
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
+from buddysim.base.parsers.typed import InvalidContentError, value_of
 from buddysim.base.textfile import toml_text
 from buddysim.machine import fields
 from buddysim.machine.section import Section, canonical_figures, figures, parse_section
@@ -130,9 +131,9 @@ class MachineFile(Section):
         if key not in self._canonical_figures:
             raise BuddysimError(f"{self.name}: {unknown_key(key, self.dotted_keys())}")
         try:
-            parsed = _reader(type(self), key, plugins.modules()).validate_python(value)
-        except ValidationError as error:
-            (problem, *_) = error.errors(include_url=False)
+            parsed = value_of(_reader(type(self), key, plugins.modules()), value, f"{self.name}: {key}")
+        except InvalidContentError as error:
+            problem = error.problems[0]
             text = str(problem.get("ctx", {}).get("error", problem["msg"]))
             raise BuddysimError(f"{self.name}: {key}: {text}") from None
         return canonical_figures({key: parsed})[key]

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from buddysim.base.parsers.typed import InvalidContentError, model_of
 from buddysim.machine import fields
 from buddysim.machine.units import Bandwidth, Frequency, Time
 
@@ -43,9 +44,9 @@ def parse_section(section: type[S], content: object, problems: list[ErrorDetails
     name : name of the section, before its keys in `problems`
     """
     try:
-        return section.model_validate(content)
-    except ValidationError as error:
-        errors = error.errors(include_url=False)
+        return model_of(section, content, name or "machine")
+    except InvalidContentError as error:
+        errors = error.problems
         problems += [{**problem, "loc": (name, *problem["loc"])} for problem in errors] if name else errors
         return None
 

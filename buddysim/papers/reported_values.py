@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import buddysim.papers
+from buddysim.base.textfile import parse_toml
 
 ReportedNumber = float | str | tuple[float, ...]
 
@@ -81,7 +81,7 @@ def reported_values(document: str | None = None) -> dict[str, ReportedValue]:
 
 def _entries(paper: ModuleType) -> Iterator[ReportedValue]:
     text = (resources.files(paper) / "reported.toml").read_text(encoding="utf-8")
-    for entry in tomllib.loads(text)["number"]:
+    for entry in parse_toml(text, f"{paper.__name__}: reported.toml")["number"]:
         if isinstance(entry["value"], list):
             entry["value"] = tuple(map(float, entry["value"]))
         entry["needs"] = tuple(entry.get("needs", ()))

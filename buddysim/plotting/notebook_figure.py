@@ -17,7 +17,7 @@ class NotebookFigure(Figure):
 
     def savefig(self, *arguments: Any, **more: Any) -> None:
         """Write the figure; names of networks, files and schemes appear as they are."""
-        _show_texts_as_they_are(self)
+        show_texts_as_they_are(self)
         super().savefig(*arguments, **more)
 
     def _repr_png_(self) -> bytes | None:
@@ -33,7 +33,7 @@ class NotebookFigure(Figure):
         return png.getvalue()
 
 
-def _show_texts_as_they_are(figure: Figure) -> None:
+def show_texts_as_they_are(figure: Figure) -> None:
     """Show all texts without formulas, but for the powers of ten that matplotlib writes at numbers of an axis."""
     numbers: set[int] = set()
     for axes in figure.axes:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.output import check_output, write_with
+from buddysim.base.output import check_output
+from buddysim.base.parsers.figure_file import UNDATED, write_figure_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-#: Metadata to leave out of each format, so that one figure always gives the same bytes.
-_UNDATED = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
 def check_figure_file(path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None] = ()) -> None:
@@ -26,8 +23,8 @@ def check_figure_file(path: str | os.PathLike[str], inputs: Iterable[str | os.Pa
     BuddysimError
         another suffix than .png, .svg or .pdf, a missing folder, no permission, or one of the `inputs`
     """
-    if Path(path).suffix.lower() not in _UNDATED:
-        raise BuddysimError(f"{path}: unknown format: expected a name that ends in {', '.join(_UNDATED)}")
+    if Path(path).suffix.lower() not in UNDATED:
+        raise BuddysimError(f"{path}: unknown format: expected a name that ends in {', '.join(UNDATED)}")
     check_output(path, inputs)
 
 
@@ -39,18 +36,11 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     BuddysimError
         another suffix than .png, .svg or .pdf, or a file that cannot be written
     """
-    import matplotlib
+    from buddysim.plotting.notebook_figure import NotebookFigure, show_texts_as_they_are
 
     check_figure_file(path)
-    suffix = Path(path).suffix.lower()
     # Text stays text: TrueType in .pdf, which publishers require, and text elements in .svg.
-    with (
-        matplotlib.rc_context({"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "buddysim"}),
-        warnings.catch_warnings(),
-    ):
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing from", UserWarning
-        )  # a name with letters that the font lacks
-        write_with(
-            path, lambda part: figure.savefig(part, format=suffix[1:], dpi=figure.dpi, metadata=_UNDATED[suffix])
-        )
+    settings = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "buddysim"}
+    if isinstance(figure, NotebookFigure):
+        show_texts_as_they_are(figure)
+    write_figure_file(figure, path, settings, dpi=figure.dpi)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -14,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from buddysim.base.output import write_with
+from buddysim.base.parsers.figure_file import write_figure_file
 from buddysim.plotting.memory_kinds import COLOURS, label_of
-from buddysim.plotting.notebook_figure import NotebookFigure
+from buddysim.plotting.notebook_figure import NotebookFigure, show_texts_as_they_are
 from buddysim.training.iteration.timeline import (
     ALWAYS_SHOWN,
     COMPUTE,
@@ -76,14 +74,9 @@ def draw(outcomes: Mapping[str, IterationOutcome]) -> Figure:
 
 def write_figure(path: str | os.PathLike[str], outcomes: Mapping[str, IterationOutcome]) -> None:
     """Write the figure as PNG, SVG or PDF, by the ending of its name; whole or not at all."""
-    suffix = Path(path).suffix.lower()
-
-    def write(unfinished: Path) -> None:
-        stable = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
-        with matplotlib.rc_context({"svg.hashsalt": "buddysim"}):
-            draw(outcomes).savefig(unfinished, format=suffix[1:], metadata=stable)
-
-    write_with(path, write)
+    figure = draw(outcomes)
+    show_texts_as_they_are(figure)
+    write_figure_file(figure, path, {"svg.hashsalt": "buddysim"})
 
 
 def _draw_streams(axes: Axes, scheme: str, outcome: IterationOutcome, length: float) -> None:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.sweep.rows import read_parquet, rows_table
+from buddysim.base.parsers.arrow import read_parquet
+from buddysim.sweep.rows import rows_table
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, key_of_row
 
 if TYPE_CHECKING:
@@ -65,13 +66,13 @@ def read_part(part: Path, columns: Mapping[str, type]) -> dict[str, list[Any]]:
 
 def _table(part: Path, columns: list[str]) -> Any:
     try:
-        return read_parquet(part, columns)
+        return read_parquet(part, f"{part}: damaged", columns)
     except ImportError:
         raise BuddysimError(
             f"{part.parent}: compacted results need pyarrow, which is not installed: pip install 'buddysim[sweep]'"
         ) from None
-    except (OSError, ValueError) as error:
-        raise BuddysimError(f"{part}: damaged: {' '.join(str(error).split())}: {_REMOVE}") from None
+    except BuddysimError as error:
+        raise BuddysimError(f"{error}: {_REMOVE}") from None
 
 
 def compact(store: Store, visible_after_s: float = VISIBLE_AFTER_S) -> tuple[int, int]:

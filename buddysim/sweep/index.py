@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.cache import cache_subfolder
-from buddysim.sweep.rows import read_parquet, rows_table
+from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.arrow import read_parquet
+from buddysim.sweep.rows import rows_table
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, key_of_row
 
 if TYPE_CHECKING:
@@ -86,8 +88,8 @@ class Index:
         stamps: dict[str, tuple[int, int]] = {}
         for path in self._files():
             try:
-                columns = read_parquet(path, ["key", SIZE, CHANGED])
-            except (OSError, ValueError):
+                columns = read_parquet(path, str(path), ["key", SIZE, CHANGED])
+            except BuddysimError:
                 path.unlink(missing_ok=True)
                 continue
             name, size, changed = (columns.column(each).to_pylist() for each in ("key", SIZE, CHANGED))
@@ -100,7 +102,7 @@ class Index:
 
         tables, seen, old = [], set[str](), self._files()
         for path in old:
-            table = read_parquet(path)
+            table = read_parquet(path, str(path))
             keep = []
             for name in table.column("key").to_pylist():
                 keep.append(name in retained and name not in seen)

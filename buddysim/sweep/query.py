@@ -12,6 +12,7 @@ from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.parsers.database import Database
 from buddysim.machine.units import BANDWIDTH_UNITS, FLOPS_UNITS, FREQUENCY_UNITS, SIZE_UNITS, TIME_UNITS
 from buddysim.sweep.engines import NAMES, find
 from buddysim.sweep.index import Index, installed
@@ -46,36 +47,25 @@ class ResultTable:
     def __init__(self, store: Store, index: Index | None = None) -> None:
         if not installed():
             raise BuddysimError("tables of results need DuckDB and pyarrow: pip install 'buddysim[sweep]'")
-        import duckdb
-
         files = (index or Index(store).refresh()).files()
         if not files:
             raise BuddysimError(f"{store.folder}: no results: expected a store that a sweep wrote")
-        self._database = duckdb.connect()
+        self._database = Database(f"{store.folder}: its results are no table")
         quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-        self._database.execute(f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)")
-        existing = [row[0] for row in self._database.execute("DESCRIBE read").fetchall()]
+        self._database.rows(f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)")
+        existing = [row[0] for row in self._database.rows("DESCRIBE read")]
         retained = [column for column in existing if column != "record"]
         columns = ", ".join(f"r.{_quoted(column)}" for column in retained if column not in _ABOUT)
         about = ", ".join(f"r.{_quoted(column)}" for column in retained if column in _ABOUT)
         against, join = _against(existing)
         current = " OR ".join(f"(engine = '{name}' AND model_version = {find(name).model_version()})" for name in NAMES)
-        try:
-            self._database.execute(f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}")
-            self._database.execute(f"CREATE VIEW results AS SELECT * FROM every_result WHERE {current}")
-        except duckdb.Error as error:
-            raise BuddysimError(f"{store.folder}: its results are no table: {error}") from None
-        self.columns = [row[0] for row in self._database.execute("DESCRIBE results").fetchall()]
+        self._database.rows(f"CREATE VIEW every_result AS SELECT {columns}{against}, {about} FROM read r {join}")
+        self._database.rows(f"CREATE VIEW results AS SELECT * FROM every_result WHERE {current}")
+        self.columns = [row[0] for row in self._database.rows("DESCRIBE results")]
 
     def sql(self, query: str) -> Any:
         """The Arrow table of a query; a BuddysimError with DuckDB's own words where it is wrong."""
-        import duckdb
-
-        try:
-            return self._database.sql(query).to_arrow_table()
-        except duckdb.Error as error:
-            text = str(error).split("\n\nLINE")[0]
-            raise BuddysimError(f"--sql: {' '.join(text.split())}") from None
+        return self._database.table(query, "--sql")
 
     def select(self, where: str | None = None, columns: Sequence[str] | None = None, all_versions: bool = False) -> Any:
         """The Arrow table of some rows and columns, in a fixed order.

@@ -12,7 +12,7 @@ import platform
 import socket
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,9 @@ from typing import Any
 
 import zstandard
 
+from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.json_text import loads
+from buddysim.base.parsers.zstd import BEST_RATIO, decompressed, frame_bytes
 from buddysim.sweep.engine_protocol import StorableResult
 from buddysim.sweep.point import SweepPoint, key_of
 
@@ -27,6 +30,7 @@ FORMAT = 1
 _MAGIC = b"buddysim-result"
 _LARGEST = 2**31
 _LEVEL = 3
+_PACKED = "it can't be decompressed"
 #: Parts of a result that differ from run to run.
 MEASURED_PREFIX = "speed."
 
@@ -134,10 +138,10 @@ def read_record(content: bytes, key: str) -> StoredResult:
         where a newer version wrote them
     """
     row, rest = [*body_of(content).split(b"\n"), b""][:2]
-    try:
-        record = StoredResult(**{**json.loads(rest), "row": row_of(row)})
-    except (ValueError, TypeError, RecursionError):
-        raise DamagedResultError("its content is no result") from None
+    others = _json_of(rest, "its content is no result")
+    if not isinstance(others, dict) or others.keys() | {"row"} != {one.name for one in fields(StoredResult)}:
+        raise DamagedResultError("its content is no result")
+    record = StoredResult(**{**others, "row": row_of(row)})
     parts = (record.identity, record.result, record.measured)
     if not all(isinstance(part, dict) for part in parts) or not all(
         isinstance(text, str) for text in record.identity.values()
@@ -163,22 +167,31 @@ def body_of(content: bytes) -> bytes:
     if hashlib.sha256(packed).hexdigest().encode() != words[2]:
         raise DamagedResultError("its checksum is wrong")
     try:
-        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=_LARGEST)
-    except zstandard.ZstdError as error:
-        raise DamagedResultError(f"it can't be decompressed: {error}") from None
+        if not 0 <= frame_bytes(packed, _PACKED) <= min(_LARGEST, BEST_RATIO * len(packed)):
+            raise DamagedResultError(f"{_PACKED}: it states more than it can hold")
+        return decompressed(packed, _PACKED)
+    except BuddysimError as error:
+        raise DamagedResultError(str(error)) from None
 
 
 def row_of(line: bytes) -> Row:
     """The row in the first line of a file; raises `DamagedResultError` where it is none."""
+    row: Row = _json_of(line, "its row is no JSON")
     try:
-        row: Row = json.loads(line)
-        json.dumps(row, ensure_ascii=False).encode()  # halves of characters are no text
-    except (ValueError, RecursionError):
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # halves of characters are no text
         raise DamagedResultError("its row is no JSON") from None
     flat = isinstance(row, dict) and all(isinstance(value, str | int | float | None) for value in row.values())
     if not flat or [type(row.get(key)) for key in ("key", "engine", "model_version")] != [str, str, int]:
         raise DamagedResultError("its row is none of a result")
     return row
+
+
+def _json_of(line: bytes, problem: str) -> Any:
+    try:
+        return loads(line, problem)
+    except BuddysimError:
+        raise DamagedResultError(problem) from None
 
 
 def key_of_row(row: bytes) -> str:

@@ -28,15 +28,16 @@ class Verification:
 
 def verify(store: Store) -> Verification:
     """Read every byte of every result, single or in a part, and compare checksums, names and contents."""
-    result = Verification()
+    result, whole = Verification(), set[str]()
     for where, key, content in _contents(store, result):
         try:
             read_record(content, key)
-            result.n_whole += 1
+            whole.add(key)  # a compacted one may have its single file, too
         except DamagedResultError as damage:
             result.damaged[where] = str(damage)
         except NewerResultError:
             result.n_newer += 1
+    result.n_whole = len(whole)
     return result
 
 

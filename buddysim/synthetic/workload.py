@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import ErrorDetails
 
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.parsers.typed import InvalidContentError, model_of
 from buddysim.machine import fields
 from buddysim.synthetic.parts.sizes import check_pattern, pattern_classes
 from buddysim.trace import Provenance, TraceWriter
@@ -73,11 +75,11 @@ class Workload(BaseModel):
     def from_settings(cls, settings: Mapping[str, object]) -> Self:
         """Return the workload with some parameters given as text: ``{"footprint": "64 MiB"}``."""
         try:
-            workload = cls.model_validate(dict(settings))
+            workload = model_of(cls, dict(settings), cls.name)
             check_pattern(workload.sizes)
             workload.check()
-        except ValidationError as error:
-            raise BuddysimError(f"{cls.name}: {'; '.join(cls._problems(error))}") from None
+        except InvalidContentError as error:
+            raise BuddysimError(f"{cls.name}: {'; '.join(cls._lines(error.problems))}") from None
         except ValueError as error:
             raise BuddysimError(f"{cls.name}: {error}") from None
         return workload
@@ -86,8 +88,8 @@ class Workload(BaseModel):
         """Check rules between parameters; raise a ValueError that begins with the parameter's name."""
 
     @classmethod
-    def _problems(cls, error: ValidationError) -> Iterator[str]:
-        for problem in error.errors(include_url=False):
+    def _lines(cls, problems: Sequence[ErrorDetails]) -> Iterator[str]:
+        for problem in problems:
             key = ".".join(str(part) for part in problem["loc"])
             if problem["type"] == "extra_forbidden":
                 near = hint(key, cls.model_fields)

@@ -7,31 +7,38 @@ import re
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.inputs import open_input
 from buddysim.base.paths import is_file
 from buddysim.training import zoo
 from buddysim.training.networks.graph import Network
 
 #: Keys of a model's configuration, and of an operator graph: one of either stands near the beginning.
-_KEYS = (b'"architectures"', b'"model_type"')
-_GRAPH_KEYS = (b'"storages"', b'"tensors"', b'"operators"', b'"format"')
+_CONFIG_KEYS = (b'"architectures"', b'"model_type"')
+_GRAPH_KEYS = (b'"storages"', b'"tensors"', b'"operators"')
 _BEGINNING = 1 << 16
 #: What model hubs call a model: ``meta-llama/Llama-3.1-8B``.
 _HUB_NAME = re.compile(r"[\w-]+/(?!.*\.(toml|json)$)[\w.-]+")
+_EITHER = "model configuration or operator graph"
 
 
 def _is_config(path: Path) -> bool:
-    """Whether a JSON file is a model's configuration: by its name or a key, or as an object without a graph's keys."""
-    if path.name == "config.json":
+    """Whether a JSON file is a model's configuration and no operator graph: by its name, or by a key of either.
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read, or is neither
+    """
+    with open_input(path, _EITHER) as file:
+        beginning = file.read(_BEGINNING)
+    if path.name == "config.json" or any(key in beginning for key in _CONFIG_KEYS):
         return True
-    if not is_file(path):
-        return False  # a pipe would not end
-    try:
-        with path.open("rb") as file:
-            beginning = file.read(_BEGINNING)
-    except OSError:
-        return False  # the reader of graphs says what is wrong
-    graph = any(key in beginning for key in _GRAPH_KEYS)
-    return any(key in beginning for key in _KEYS) or (beginning.lstrip()[:1] == b"{" and not graph)
+    if any(key in beginning for key in _GRAPH_KEYS):
+        return False
+    raise BuddysimError(
+        f"{path}: neither a model configuration (architectures or model_type is missing) nor an operator graph "
+        "(storages, tensors and operators are missing)"
+    )
 
 
 def load_network(network: str | os.PathLike[str]) -> Network:
@@ -51,8 +58,7 @@ def load_network(network: str | os.PathLike[str]) -> Network:
         from buddysim.training.networks.captured.network import read_operator_network
 
         return read_operator_network(name)
-    is_file = os.path.isfile(name)  # noqa: PTH113 (Path.is_file raises where a name is too long for one)
-    if name.partition(":")[0] not in zoo.REGISTRY and (name.endswith(".toml") or os.sep in name or is_file):
+    if name.partition(":")[0] not in zoo.REGISTRY and (name.endswith(".toml") or os.sep in name or is_file(name)):
         from buddysim.training.networks.toml_reader import read_network
 
         if _HUB_NAME.fullmatch(name) and not os.path.lexists(name):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -10,6 +9,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+from buddysim.base.textfile import parse_toml
 from buddysim.machine import Machine
 from buddysim.machine.units import parse_time
 from buddysim.replay import simulate
@@ -79,7 +79,7 @@ def compare(options: ValidationOptions) -> ValidationReport:
         Machine.load(options.machine)
         unchecked = ComparedQuantity(NAME, str(options.machine), "every trace", "all", note="no figures of Accel-Sim")
         return ValidationReport([unchecked], COLUMNS, [], machines=[MACHINE])
-    reference = tomllib.loads((_DATA / "accelsim.toml").read_text(encoding="utf-8"))
+    reference = parse_toml((_DATA / "accelsim.toml").read_text(encoding="utf-8"), "accelsim.toml")
     machine, traces, absent = Machine.load(MACHINE), list[ComparedTrace](), list[str]()
     for kind in ("program", "captured", MICRO):
         for entry in reference[kind]:

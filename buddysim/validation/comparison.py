@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from buddysim.base.textfile import parse_toml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +64,7 @@ class Reference:
 @cache
 def reference_of(comparison: str) -> Reference:
     """Return the reference of a comparison (``data/references.toml``)."""
-    return Reference(**tomllib.loads(_DATA.read_text(encoding="utf-8"))[comparison])
+    return Reference(**parse_toml(_DATA.read_text(encoding="utf-8"), _DATA.name)[comparison])
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from buddysim.base.textfile import parse_toml
 from buddysim.machine import Machine
 from buddysim.replay import simulate
 from buddysim.synthetic import make_trace
@@ -69,7 +69,7 @@ def load_reference() -> dict[str, dict[str, tuple[float, float]]]:
     text = (resources.files("buddysim.validation") / "data" / "dramsim3.toml").read_text(encoding="utf-8")
     return {
         machine: {stream: tuple(fractions) for stream, fractions in streams.items()}
-        for machine, streams in tomllib.loads(text).items()
+        for machine, streams in parse_toml(text, "dramsim3.toml").items()
     }
 
 

@@ -6,7 +6,6 @@ of at least 1 % of a program, at the first, the middle and the last of ten snaps
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.textfile import parse_json
+from buddysim.base.textfile import csv_tables, parse_json
 from buddysim.compress import DEFAULT, ENTRY_BYTES, STUDY_CLASSES
 from buddysim.trace import Trace, open_trace
 from buddysim.workloads.workload_registry import REGISTRY
@@ -212,5 +211,4 @@ def allocations(key: str) -> Sequence[dict[str, str]]:
 
 
 def _read(name: str) -> list[dict[str, str]]:
-    with (_FOLDER / name).open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return list(csv_tables((_FOLDER / name).read_text(encoding="utf-8"), name))

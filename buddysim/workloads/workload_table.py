@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.textfile import csv_tables
 from buddysim.trace import open_trace
 from buddysim.workloads.workload_comparison import (
     MAX_POINTS,
@@ -139,8 +139,8 @@ def _reference(workload: ModuleType) -> str:
 
 @cache
 def _papers() -> dict[str, dict[str, str]]:
-    with (_FOLDER / "paper_fig3.csv").open(encoding="utf-8", newline="") as file:
-        return {row["name"]: row for row in csv.DictReader(file)}
+    path = _FOLDER / "paper_fig3.csv"
+    return {row["name"]: row for row in csv_tables(path.read_text(encoding="utf-8"), path.name)}
 
 
 def _paper(workload: ModuleType) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from buddysim.sweep.study import StudyTables
 from buddysim.training.against import trace_file
 from buddysim.training.architectures.read_config import parse_config
 from buddysim.training.architectures.registry import REGISTRY
-from buddysim.training.caching_allocator.snapshot.read import EVENT, SEGMENT, SNAPSHOT
+from buddysim.training.caching_allocator.snapshot.read import BLOCK, EVENT, SEGMENT, SNAPSHOT
 from buddysim.training.contents.density_table import DensityFields, DensityFile
 from buddysim.training.cost.calibration import CalibrationFile
 from buddysim.training.cost.timings import TimingFields
@@ -126,6 +126,7 @@ def typed_files() -> list[TypedFile]:
         _python("memory snapshot", SNAPSHOT, snapshot),
         _python("event of a snapshot", EVENT, snapshot["device_traces"][0][0]),
         _python("segment of a snapshot", SEGMENT, snapshot["segments"][0]),
+        _python("block of a snapshot", BLOCK, snapshot["segments"][0]["blocks"][0]),
         _python("event of a profiler trace", trace_file.EVENT, {"name": "a", "ts": 1.0, "dur": 2.0}),
         _bundle(bundle.BundleAlloc, addr=128, size=128),
         _bundle(bundle.BundleFree, addr=128),

@@ -8,6 +8,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.sweep import compaction
 from buddysim.sweep.store import Store
 from buddysim.sweep.stored_result import StoredResult
+from buddysim.sweep.verification import verify
 from tests.sweep.conftest import named
 
 pytest.importorskip("pyarrow", reason="needs pip install 'buddysim[sweep]'")
@@ -19,8 +20,10 @@ def test_compacted_results_are_the_same(store: Store, small_record: StoredResult
         store.put(record)
     assert compaction.compact(store) == (7, 0)
     assert set(store.singles()) == store.all_keys()  # nothing is removed before others can see the part
+    assert verify(store).n_whole == 7  # each is there twice
     assert compaction.compact(store, visible_after_s=0.0) == (0, 7)
     assert store.singles() == {}
+    assert verify(store).n_whole == 7
     fresh = Store.at(store.folder)
     assert fresh.all_keys() == {record.key for record in records}
     assert all(fresh.get(record.key) == record for record in records)

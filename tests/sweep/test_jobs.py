@@ -109,18 +109,18 @@ def test_a_scheduler_takes_nobody_without_its_certificate(of_jobs: bool, tmp_pat
 
 def test_a_sweep_on_this_computer_has_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other user of a login node could run code as its owner without them."""
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     def refuse(workers: int, security: Any) -> Any:
-        asked.append(security)
+        requested.append(security)
         raise RuntimeError("no workers here")
 
     monkeypatch.setattr("buddysim.sweep.cluster.local_cluster", refuse)
     trace = str(ROOT / "traces" / "lud256.bin")
     with pytest.raises(BuddysimError, match="no workers here"):
         run_sweep(set={"trace": trace}, grid={"seed": [1, 2]}, store=tmp_path / "s", workers=2)
-    assert asked[0].require_encryption
-    assert asked[0].tls_scheduler_cert
+    assert requested[0].require_encryption
+    assert requested[0].tls_scheduler_cert
     assert not (tmp_path / "s" / "certificates").exists()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
+from buddysim.base.textfile import LARGEST_TABLE, read_csv
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.calibration import Calibration, SharedConstants, common, shipped
 from buddysim.training.cost.dataset import Dataset
@@ -202,14 +202,13 @@ class IndependentTiming:
 def independent_networks() -> Iterator[IndependentTiming]:
     """Yield the networks of cnn-benchmarks with their modelled times, gradient of the image included."""
     models: dict[tuple[str, str], CostModel] = {}
-    with (DATA_FOLDER / "networks-cnn-benchmarks.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            key = (row["machine"], row["library"])
-            model = models.setdefault(key, CostModel.load(*key))
-            network, batch = load_network(row["network"]), int(row["batch"])
-            forward, data, filters = (network_ms(model, network, batch, pass_) for pass_ in PASSES)
-            measured = (float(row["forward_ms"]), float(row["backward_ms"]))
-            yield IndependentTiming(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
+    for row in read_csv(DATA_FOLDER / "networks-cnn-benchmarks.csv", "table", LARGEST_TABLE):
+        key = (row["machine"], row["library"])
+        model = models.setdefault(key, CostModel.load(*key))
+        network, batch = load_network(row["network"]), int(row["batch"])
+        forward, data, filters = (network_ms(model, network, batch, pass_) for pass_ in PASSES)
+        measured = (float(row["forward_ms"]), float(row["backward_ms"]))
+        yield IndependentTiming(*key, row["version"], row["network"], batch, *measured, forward, data + filters)
 
 
 @dataclass(frozen=True)
@@ -240,15 +239,14 @@ class MeasuredIteration:
 
 def outside_iterations() -> Iterator[MeasuredIteration]:
     """Yield the iterations of `iterations-outside.csv`, without the image's gradient, on the machine's own library."""
-    with (DATA_FOLDER / "iterations-outside.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            last = row["layout"] == "last"
-            model = CostModel.load(row["machine"], precision=row["precision"], channels_last=last)
-            network, batch = load_network(row["network"]), int(row["batch"])
-            modelled = sum(network_ms(model, network, batch, pass_, image_gradient=False) for pass_ in PASSES)
-            names = (row["machine"], row["precision"], row["network"])
-            origin = "" if model.described is None else model.operators.origin(row["precision"])
-            yield MeasuredIteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated, origin)
+    for row in read_csv(DATA_FOLDER / "iterations-outside.csv", "table", LARGEST_TABLE):
+        last = row["layout"] == "last"
+        model = CostModel.load(row["machine"], precision=row["precision"], channels_last=last)
+        network, batch = load_network(row["network"]), int(row["batch"])
+        modelled = sum(network_ms(model, network, batch, pass_, image_gradient=False) for pass_ in PASSES)
+        names = (row["machine"], row["precision"], row["network"])
+        origin = "" if model.described is None else model.operators.origin(row["precision"])
+        yield MeasuredIteration(*names, batch, float(row["ms"]), row["by"], modelled, model.calibrated, origin)
 
 
 def seen(total: MeasuredNetworkPass) -> bool:

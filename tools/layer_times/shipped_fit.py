@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, median
 
 import buddysim.training.cost
+from buddysim.base.textfile import LARGEST_TABLE, read_csv
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.cost.algorithms import MEMORY_OPTIMAL
 from buddysim.training.cost.calibration import Calibration, SharedConstants, common_toml
@@ -82,12 +82,11 @@ def dataset(machine: str, library: str, timings: Sequence[MeasuredPass]) -> Data
 
 def totals() -> Iterator[MeasuredNetworkPass]:
     """Yield the measured whole networks."""
-    with (DATA_FOLDER / "networks-titan-x.csv").open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            (pass_,) = (one for one in PASSES if one == row["pass"])
-            yield MeasuredNetworkPass(
-                row["library"], row["kernels"], row["network"], int(row["batch"]), pass_, float(row["ms"])
-            )
+    for row in read_csv(DATA_FOLDER / "networks-titan-x.csv", "table", LARGEST_TABLE):
+        (pass_,) = (one for one in PASSES if one == row["pass"])
+        yield MeasuredNetworkPass(
+            row["library"], row["kernels"], row["network"], int(row["batch"]), pass_, float(row["ms"])
+        )
 
 
 def comments(machine: str, library: str) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Parsers that are not ours, each called here alone: any exception of theirs is an error of one line."""
+"""Parsers of other libraries, each called here alone: any exception of a parser is an error of one line."""

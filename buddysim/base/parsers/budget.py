@@ -12,7 +12,7 @@ _GROWTH = 100
 """Bytes that a byte of a packed file may become, beyond `MEMORY_BYTES`."""
 
 
-def most_unpacked(packed_bytes: int) -> int:
+def max_unpacked_bytes(packed_bytes: int) -> int:
     """Return how many bytes a file may become when it is unpacked, all its parts together."""
     return max(_GROWTH * packed_bytes, MEMORY_BYTES)
 

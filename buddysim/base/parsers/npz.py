@@ -11,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.inputs import open_input
-from buddysim.base.parsers.budget import Budget
 from buddysim.base.parsers.refusal import refusal
+from buddysim.base.parsers.zipped import ZippedFile
 
 _ENDING = ".npy"
-_MOST_MEMBERS = 1 << 16
 
 
 def read_arrays(path: str | os.PathLike[str], what: str) -> dict[str, npt.NDArray[Any]]:
@@ -34,44 +32,18 @@ def read_arrays(path: str | os.PathLike[str], what: str) -> dict[str, npt.NDArra
     BuddysimError
         no such file, a damaged one, compressed arrays, or more than the file can hold
     """
-    where = os.fspath(path)
-    begin = f"{where}: not a {what}"
-    with open_input(path, what) as file:
-        budget = Budget(where, os.fstat(file.fileno()).st_size)
-        archive = _opened(file, begin)
-        members = archive.infolist()
-        if len(members) > _MOST_MEMBERS:
-            raise BuddysimError(f"{begin}: {len(members)} arrays: expected at most {_MOST_MEMBERS}")
-        for member in members:
-            if member.compress_type or not member.filename.endswith(_ENDING):
-                raise BuddysimError(f"{begin}: {member.filename!r} in it: expected an array that isn't compressed")
-            budget.spend(member.file_size)
+    begin = f"{os.fspath(path)}: not a {what}"
+    with ZippedFile(path, what, is_plain=True) as archive:
         return {
-            member.filename.removesuffix(_ENDING): _array(_content(archive, member, begin), member.filename, begin)
-            for member in members
+            member.filename.removesuffix(_ENDING): _array(archive.read(member), member.filename, begin)
+            for member in archive.members
+            if member.filename.endswith(_ENDING)
         }
 
 
 def write_arrays(file: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write arrays as `read_arrays` takes them."""
     np.savez(file, **arrays)  # type: ignore[arg-type]
-
-
-def _opened(file: Any, begin: str) -> Any:
-    import zipfile
-
-    try:
-        return zipfile.ZipFile(file)
-    except Exception as error:
-        raise refusal(error, begin) from None
-
-
-def _content(archive: Any, member: Any, begin: str) -> bytes:
-    try:
-        content: bytes = archive.read(member)
-    except Exception as error:
-        raise refusal(error, begin) from None
-    return content
 
 
 def _array(content: bytes, name: str, begin: str) -> npt.NDArray[Any]:

@@ -1,9 +1,9 @@
-"""What becomes of an exception of a parser that is not ours: an error of one line that names the file.
+"""What becomes of an exception of another library's parser: an error of one line that names the file.
 
 A list of the exceptions that a parser raises is never complete. So each parser is called in one function of `base`, in
-a ``try`` without any code of ours, whose ``except Exception`` raises `refusal`. Three kinds of exceptions stay what
-they are: memory that is out and a full disk, which have lines of their own, and those of our code that the parser
-called, a validator or a file: a bug must not look like a damaged file.
+a ``try`` without any code of this package, whose ``except Exception`` raises `refusal`. Three kinds of exceptions stay
+what they are: memory that is out and a full disk, which have lines of their own, and those of this package's code that
+the parser called, a validator or a file: a bug must not look like a damaged file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.plugin_modules import source_of_module
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-_CALLERS = _PACKAGE / "base"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LONGEST_REASON = 200
 
@@ -28,7 +27,7 @@ def refusal(error: Exception, begin: str) -> BuddysimError:
     ----------
     begin : of the line: the file, and what it is not
     """
-    if isinstance(error, BuddysimError | MemoryError) or is_full_disk(error) or _is_ours(error.__traceback__):
+    if isinstance(error, BuddysimError | MemoryError) or is_full_disk(error) or _is_own(error.__traceback__):
         raise error
     return BuddysimError(f"{begin}: {reason_of(error)}")
 
@@ -40,25 +39,32 @@ def is_full_disk(error: BaseException) -> bool:
 
 def reason_of(error: Exception) -> str:
     """Return what an exception says; its class where it says nothing."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
     said = (error.strerror if isinstance(error, OSError) else None) or _text(error)
-    return " ".join(said.split())[:_LONGEST_REASON] or type(error).__name__
+    if "set_int_max_str_digits" in said:
+        return "an integer with thousands of digits"
+    return " ".join(said.split("\n\nLINE")[0].split())[:_LONGEST_REASON] or type(error).__name__
 
 
 def _text(error: Exception) -> str:
     try:
         return str(error)
-    except Exception:  # its class is not ours either
+    except Exception:  # its class is foreign, too
         return ""
 
 
-def _is_ours(trace: TracebackType | None) -> bool:
-    """Return whether an exception passed through code of ours, or of a plug-in, that the parser called."""
-    within = False
+def _is_own(trace: TracebackType | None) -> bool:
+    """Return whether an exception passed through code of this package, or of a plug-in, that the parser called.
+
+    The first frame is that of the function which calls the parser.
+    """
+    trace = trace and trace.tb_next
     while trace is not None:
-        code, module = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
-        file = Path(code.co_filename)
-        is_own = _PACKAGE in file.parents and _CALLERS not in file.parents
-        if is_own or source_of_module(module) is not None:
-            within = True
+        frame = trace.tb_frame
+        if _PACKAGE in Path(frame.f_code.co_filename).parents:
+            return True
+        if source_of_module(str(frame.f_globals.get("__name__"))) is not None:
+            return True
         trace = trace.tb_next
-    return within
+    return False

@@ -7,7 +7,7 @@ import os
 from typing import Any, BinaryIO
 
 from buddysim.base.errors import BuddysimError
-from buddysim.base.parsers.budget import Budget, most_unpacked
+from buddysim.base.parsers.budget import Budget, max_unpacked_bytes
 from buddysim.base.parsers.refusal import refusal
 
 _LARGEST_READ = 1 << 26
@@ -22,22 +22,22 @@ class UnpackedFile(io.RawIOBase):
     file : open for reading, closed with this one
     where : its path
     kind : ``"xz"``, ``"gzip"`` or ``"bzip2"``; empty: the file is plain
-    most_at_once : bytes of one `read`, at most
+    max_at_once : bytes of one `read`, at most
     size : bytes of the file; None: it has a descriptor, which knows
     """
 
     def __init__(
-        self, file: BinaryIO, where: str, kind: str, most_at_once: int | None = None, size: int | None = None
+        self, file: BinaryIO, where: str, kind: str, max_at_once: int | None = None, size: int | None = None
     ) -> None:
-        self._packed, self._where, self._most_at_once = file, where, most_at_once
+        self._packed, self._where, self._max_at_once = file, where, max_at_once
         self._begin = f"{where}: {f'the {kind} stream' if kind else 'the file'} is damaged or cut off"
-        self._budget = Budget(where, most_unpacked(os.fstat(file.fileno()).st_size if size is None else size))
+        self._budget = Budget(where, max_unpacked_bytes(os.fstat(file.fileno()).st_size if size is None else size))
         self._file: Any = file if not kind else _opened(file, kind)
 
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes; fewer at the end alone."""
-        if self._most_at_once is not None and size > self._most_at_once:
-            raise BuddysimError(f"{self._where}: a part of {size} bytes: expected at most {self._most_at_once}")
+        if self._max_at_once is not None and size > self._max_at_once:
+            raise BuddysimError(f"{self._where}: a part of {size} bytes: expected at most {self._max_at_once}")
         parts, left = [], size if size >= 0 else self._budget.most + 1
         while left:
             part = self._read_part(min(left, _LARGEST_READ))
@@ -56,7 +56,7 @@ class UnpackedFile(io.RawIOBase):
         return part
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to a place counted from the beginning, or from here."""
+        """Go to an offset counted from the beginning, or from here."""
         target = offset + (self.tell() if whence == os.SEEK_CUR else 0)
         self._budget.reach(target)
         try:
@@ -83,9 +83,12 @@ class UnpackedFile(io.RawIOBase):
         super().close()
 
 
-def gunzipped(raw: bytes, where: str) -> bytes:
-    """Return the content of a gzip file, within its budget."""
-    return UnpackedFile(io.BytesIO(raw), where, "gzip", size=len(raw)).read()
+def gunzipped(raw: bytes, where: str, most: int) -> bytes:
+    """Return the content of a gzip file, of at most that many bytes and within its budget."""
+    content = UnpackedFile(io.BytesIO(raw), where, "gzip", size=len(raw)).read(most + 1)
+    if len(content) > most:
+        raise BuddysimError(f"{where}: longer than {most} bytes when it is unpacked")
+    return content
 
 
 def packing_of(begin: bytes) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
-from buddysim.base.parsers.budget import Budget, most_unpacked
+from buddysim.base.parsers.budget import Budget, max_unpacked_bytes
 from buddysim.base.parsers.refusal import refusal
 from buddysim.base.parsers.streams import UnpackedFile, packing_of
 
@@ -44,9 +45,33 @@ def unpack(path: Path, folder: Path) -> None:
                 _write(archive, member, path, folder)
 
 
+def read_members(path: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Return the contents of some files of an archive.
+
+    Raises
+    ------
+    BuddysimError
+        as `unpack`, and where one is missing
+    """
+    with open_input(path, "archive") as file:
+        kind = packing_of(file.read(6))
+        file.seek(0)
+        with UnpackedFile(file, os.fspath(path), kind, _LARGEST_HEADER) as content:
+            archive = _opened(content, path)
+            members = {member.name: member for member in _members(archive, path)}
+            missing = [name for name in names if name not in members]
+            if missing:
+                raise BuddysimError(f"{path}: no file {missing[0]} in it")
+            return {name: _whole(_content(archive, members[name], path), path) for name in names}
+
+
+def _whole(content: Any, path: Path) -> bytes:
+    return b"".join(iter(lambda: _read(content, path), b""))
+
+
 def _members(archive: Any, path: Path) -> list[Any]:
     """Return the files of an archive, all checked."""
-    budget = Budget(os.fspath(path), most_unpacked(path.stat().st_size))
+    budget = Budget(os.fspath(path), max_unpacked_bytes(path.stat().st_size))
     members = []
     while (member := _next(archive, path)) is not None:
         if member.isdir():

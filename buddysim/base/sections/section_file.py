@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-import zstandard
 from zlib_ng.zlib_ng import crc32
 
+from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_descriptor
+from buddysim.base.parsers.zstd import BEST_RATIO, decompressed, frame_bytes
 from buddysim.base.sections.section_format import HEADER, SECTION, SectionFormat
-
-ZSTD_BEST_RATIO = 1 << 15  # a block of 128 KiB takes at least 4 bytes
 
 
 class SectionHead(NamedTuple):
@@ -59,7 +57,6 @@ class SectionFile:
     ) -> None:
         self._fd = -1
         self.path, self.format = Path(path), section_format
-        self._local = threading.local()
         self._fd = open_descriptor(path, section_format.kind, incomplete=incomplete)
         try:
             self.bytes = os.fstat(self._fd).st_size
@@ -145,7 +142,7 @@ class SectionFile:
 
     def decompress(self, frame: bytes | memoryview, expected: int, section: str, offset: int) -> bytes:
         """A zstd frame that must hold exactly `expected` bytes."""
-        if expected > ZSTD_BEST_RATIO * len(frame):
+        if expected > BEST_RATIO * len(frame):
             self.fail(section, offset, f"{len(frame)} compressed bytes cannot hold {expected}")
         data = self._decompressed(frame, section, offset, expected, expected)
         if len(data) != expected:
@@ -154,18 +151,17 @@ class SectionFile:
 
     def decompress_up_to(self, frame: bytes, most: int, section: str, offset: int) -> bytes:
         """A zstd frame that states how many bytes it holds, at most `most`."""
-        return self._decompressed(frame, section, offset, 0, min(most, ZSTD_BEST_RATIO * len(frame)))
+        return self._decompressed(frame, section, offset, 0, min(most, BEST_RATIO * len(frame)))
 
     def _decompressed(self, frame: bytes | memoryview, section: str, offset: int, least: int, most: int) -> bytes:
-        decompressor = getattr(self._local, "decompressor", None)
-        if decompressor is None:
-            decompressor = self._local.decompressor = zstandard.ZstdDecompressor()
+        begin = f"{self.path}: {section} at offset {offset}: cannot be decompressed"
         try:
-            size = zstandard.frame_content_size(frame)
+            size = frame_bytes(frame, begin)
             if not least <= size <= most:
                 expected = str(most) if least == most else f"at most {most}"
                 self.fail(section, offset, f"a zstd frame of {size} bytes: expected {expected}")
-            data: bytes = decompressor.decompress(frame, allow_extra_data=False)
-        except (zstandard.ZstdError, ValueError) as error:
-            self.fail(section, offset, f"cannot be decompressed: {error}")
-        return data
+            return decompressed(frame, begin)
+        except self.format.error:
+            raise
+        except BuddysimError as error:
+            self.fail(section, offset, f"cannot be decompressed: {str(error).removeprefix(f'{begin}: ')}")

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
+from buddysim.base.parsers.zstd import decompressed
 from buddysim.capture.snapshot_selection import select_first_to_last
 from buddysim.trace.format import PAGE_BYTES
 
@@ -167,8 +168,7 @@ class Candidates:
 
     @staticmethod
     def _joined(parts: Iterable[bytes]) -> npt.NDArray[np.uint8]:
-        decompress = zstandard.ZstdDecompressor().decompress
-        return np.frombuffer(b"".join(decompress(part) for part in parts), np.uint8)
+        return np.frombuffer(b"".join(decompressed(part, "a kept page") for part in parts), np.uint8)
 
     def _drop_unused(self) -> None:
         stored = [*self.taken, *([self.last] if self.last else [])]

@@ -6,7 +6,6 @@ the lanes, registers or warps that differ in its bit hold copies of one element.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.json_text import loads
 from buddysim.capture.triton_kernels.ptx import Position
 
 LANES: Final = 32
@@ -127,7 +127,7 @@ class LayoutReader:
         self._process.stdin.write(f"{ttgir}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
-        answer = json.loads(line) if line else {"error": "the process that reads layouts ended"}
+        answer = loads(line, "capture triton: layouts") if line else {"error": "the process that reads layouts ended"}
         if isinstance(answer, dict):
             raise BuddysimError(f"capture triton: layouts of {ttgir.name}: {answer['error']}")
         positions = access_positions(text)

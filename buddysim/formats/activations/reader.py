@@ -8,9 +8,10 @@ import struct
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from buddysim.base.schema import problem_in_json
+from buddysim.base.errors import BuddysimError
+from buddysim.base.schema import checked_json
 from buddysim.base.sections.section_file import SectionFile, SectionHead
 from buddysim.base.sections.section_format import HEADER
 from buddysim.formats.activations import layout, records
@@ -100,9 +101,9 @@ class _ActivationsReader:
     def _json(self, type_: TypeAdapter[T], where: str, at: int, payload: bytes) -> T:
         text = self.file.decompress_up_to(payload, layout.LONGEST_TEXT, where, at)
         try:
-            return type_.validate_json(text)
-        except ValidationError as error:
-            self.file.fail(where, at, problem_in_json(error, text, type_))
+            return checked_json(type_, text, "")
+        except BuddysimError as error:
+            self.file.fail(where, at, str(error).removeprefix(": "))
 
     def _point(self, payload: bytes, at: int) -> TrainingPoint:
         where = f"point {len(self.points)}"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import lzma
 import mmap
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
+from buddysim.base.parsers.streams import UnpackedFile
 from buddysim.importers.accelsim.header import KernelHeader, parse_header
 from buddysim.importers.accelsim.image import MemoryImage
 from buddysim.importers.accelsim.opcodes import Opcode, classify, timing_of
@@ -61,20 +60,15 @@ class KernelTrace:
             self._file.close()
             raise
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> UnpackedFile:
         file = open_input(self.path, "kernel's trace")
         if not os.fstat(file.fileno()).st_size:
             file.close()
             raise BuddysimError(f"{self.path}: the file is empty: expected a kernel's trace")
-        return lzma.open(file, "rb") if self.is_xz else file  # type: ignore[return-value]
+        return UnpackedFile(file, str(self.path), "xz" if self.is_xz else "")
 
     def _read(self, n: int) -> bytes:
-        try:
-            return self._file.read(n)
-        except (lzma.LZMAError, EOFError) as error:
-            raise BuddysimError(f"{self.path}: the xz stream is damaged or cut off ({error})") from None
-        except OSError as error:
-            raise BuddysimError(f"{self.path}: {error.strerror}: expected a kernel's trace") from None
+        return self._file.read(n)
 
     def _read_header(self) -> tuple[KernelHeader, bytes, int]:
         """Read the header; return it, the text read beyond it, and the number of lines before that text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
 from buddysim.base.output import Output
+from buddysim.base.parsers.streams import UnpackedFile
 from buddysim.compress import ENTRY_BYTES, UNKNOWN_CLASS, entry_classes
 from buddysim.importers.opencl.assumptions import DEPENDENCIES_TEXT, GAPS_TEXT
 from buddysim.importers.opencl.bundle import BufferFile, Bundle, BundleBuffer, read_bundle
@@ -222,12 +222,9 @@ def _write_kernels(
 
 
 def _decompressed(path: Path) -> Iterator[bytes]:
-    try:
-        with open_input(path, "bundle's records") as packed, lzma.open(packed, "rb") as file:
-            while data_part := file.read(_READ_BYTES):
-                yield data_part
-    except (lzma.LZMAError, EOFError) as error:
-        raise BuddysimError(f"{path}: the xz stream is damaged or cut off ({error})") from None
+    with UnpackedFile(open_input(path, "bundle's records"), str(path), "xz") as file:
+        while data_part := file.read(_READ_BYTES):
+            yield data_part
 
 
 def _write_snapshot(
@@ -261,7 +258,7 @@ def _read_pages(file: BufferFile, buffer: BundleBuffer) -> tuple[npt.NDArray[np.
         size = os.fstat(opened.fileno()).st_size
         if size != expected:
             raise BuddysimError(f"{file.path}: {size} bytes: expected {expected}")
-        data = np.fromfile(opened, dtype=np.uint8)
+        data = np.frombuffer(opened.read(expected), np.uint8)
     return data, np.arange(0, n_pages, file.every, dtype=np.uint32)
 
 

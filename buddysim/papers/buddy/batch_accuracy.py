@@ -8,13 +8,13 @@ tuned.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib import resources
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
 
+from buddysim.base.textfile import parse_json
 from buddysim.papers.buddy.buddy_study import BuddyStudy
 from buddysim.papers.buddy.case_study import BATCHES, NETWORKS, samples_per_s
 from buddysim.papers.simulated_values import SimulatedValue, simulates
@@ -87,7 +87,7 @@ def _network(torch: Any) -> Any:
 def results() -> dict[str, Any]:
     """Return what was trained: ``network``, ``data``, ``training``, ``program``; ``runs`` by minibatch and seed."""
     path = resources.files("buddysim.papers.buddy") / FILE
-    runs: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    runs: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"), FILE)
     return runs
 
 

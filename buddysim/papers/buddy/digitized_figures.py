@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from buddysim.base.textfile import parse_json
 from buddysim.papers.reported_values import ReportedValue
 
 #: Fig. 3 shows no ratio above this.
@@ -33,7 +33,7 @@ _FIRST_NETWORK = "BigLSTM"
 def figures() -> Mapping[str, Any]:
     """Values read off the figures, by figure."""
     text = (resources.files(__package__ or "") / "figures.json").read_text(encoding="utf-8")
-    digitized: dict[str, Any] = json.loads(text)
+    digitized: dict[str, Any] = parse_json(text, "figures.json")
     return digitized
 
 

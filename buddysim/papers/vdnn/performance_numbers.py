@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from importlib import resources
 from statistics import fmean
 
+from buddysim.base.textfile import csv_tables
 from buddysim.machine.training import TrainingMachine
 from buddysim.papers.simulated_values import SimulatedValue, format_by_network, loss_percent, simulates
 from buddysim.papers.vdnn.paper_networks import SIX
@@ -78,8 +78,8 @@ def reuse(training: SavedResults, id: str) -> SimulatedValue:
 def timed_vgg_a() -> float:
     """Published ms of an iteration of VGG-A (64), Titan X, cuDNN 4."""
     data = resources.files("buddysim.training.cost") / "data" / "networks-titan-x.csv"
-    lines = [line for line in data.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    rows = [row for row in csv.DictReader(lines) if (row["library"], row["network"]) == ("cudnn4", "vgg11")]
+    table = csv_tables(data.read_text(encoding="utf-8"), data.name)
+    rows = [row for row in table if (row["library"], row["network"]) == ("cudnn4", "vgg11")]
     return sum(float(row["ms"]) for row in rows if row["batch"] == "64" and row["kernels"] == "cudnn")
 
 

@@ -8,7 +8,6 @@ profiler's marks of steps. Names of categories differ between versions (``cpu_op
 from __future__ import annotations
 
 import os
-import zlib
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Required
 
@@ -17,6 +16,7 @@ from typing_extensions import TypedDict
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import read_bytes
+from buddysim.base.parsers.streams import gunzipped
 from buddysim.base.schema import checked_type
 from buddysim.base.textfile import decoded, parse_json
 
@@ -107,7 +107,7 @@ def read_trace(path: str | os.PathLike[str]) -> ProfilerTrace:
     where = os.fspath(path)
     raw = read_bytes(path, _WHAT, LARGEST_FILE)
     if raw[:2] == b"\x1f\x8b":
-        raw = _decompressed(raw, where)
+        raw = gunzipped(raw, where, LARGEST_TEXT)
     content = parse_json(decoded(raw, f"{where}: not a {_WHAT}"), where)
     events = content.get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(events, list):
@@ -117,20 +117,6 @@ def read_trace(path: str | os.PathLike[str]) -> ProfilerTrace:
         raise BuddysimError(f"{where}: no operators and no kernels: expected a {_WHAT} of a training step")
     selected.sort(key=lambda event: (event.start_us, -event.duration_us))
     return ProfilerTrace(_gpu(content), tuple(selected))
-
-
-def _decompressed(raw: bytes, where: str) -> bytes:
-    """Return the content of a gzip file, within bounds."""
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        text = unpacker.decompress(raw, LARGEST_TEXT)
-    except zlib.error as error:
-        raise BuddysimError(f"{where}: not a gzip file: {error}") from None
-    if unpacker.unconsumed_tail:
-        raise BuddysimError(f"{where}: not a {_WHAT}: longer than {LARGEST_TEXT} bytes when it is decompressed")
-    if not unpacker.eof:
-        raise BuddysimError(f"{where}: not a gzip file: it ends too early")
-    return text
 
 
 def _event(content: Any, number: int, where: str) -> TraceEvent | None:

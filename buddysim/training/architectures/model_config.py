@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from buddysim.base.errors import BuddysimError
@@ -158,16 +158,15 @@ def shown(value: object) -> str:
     return shortened(value)
 
 
-def error_line(where: str, error: ValidationError, names: Mapping[str, object]) -> BuddysimError:
+def error_line(where: str, problems: Sequence[ErrorDetails], names: Mapping[str, object]) -> BuddysimError:
     """Return the first problem of a configuration as one line.
 
     Parameters
     ----------
     where : the file's name, or another name of the source
-    error : of the reading
+    problems : of the reading, as pydantic describes them
     names : the keys that the configuration has, for the nearest name of a missing one
     """
-    problems = error.errors(include_url=False)
     text = _text(problems[0], names)
     more = len(problems) - 1
     return BuddysimError(f"{where}: {text}{f' (and {more} more)' if more else ''}")

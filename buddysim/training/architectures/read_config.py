@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.parsers.typed import InvalidContentError, model_of
 from buddysim.base.textfile import read_json
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.model_config import ModelConfig, error_line, shown
@@ -69,9 +68,9 @@ def parse_config(content: Mapping[str, Any], where: str, name: str) -> ReadConfi
     """Return the configuration of a file's content; errors begin with `where`."""
     architecture = _architecture_of(content, where)
     try:
-        keys = architecture.config.model_validate(dict(content))
-    except ValidationError as error:
-        raise error_line(where, error, content) from None
+        keys = model_of(architecture.config, dict(content), where)
+    except InvalidContentError as error:
+        raise error_line(where, error.problems, content) from None
     return ReadConfig(name, architecture, keys)
 
 

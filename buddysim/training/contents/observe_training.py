@@ -8,11 +8,9 @@ sizes by compressor, layout and window. Observation does not change the training
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
 import struct
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,8 @@ from numpy.typing import NDArray
 import buddysim
 from buddysim.base.errors import BuddysimError
 from buddysim.base.extras import INSTALL_TORCH
+from buddysim.base.inputs import read_bytes
+from buddysim.base.parsers.streams import gunzipped
 from buddysim.compress.compressors import tensor_algorithms
 from buddysim.compress.layouts import LAYOUTS
 from buddysim.compress.tensors import density, described, tensor_ratios
@@ -210,14 +210,14 @@ def read_fashion_mnist(folder: Path, part: str) -> tuple[NDArray[np.float32], ND
     return (pixels.astype(np.float32) / np.float32(255) - mean) / deviation, labels.astype(np.int64)
 
 
+LARGEST_IDX = 1 << 28
+_IDX = "file of Fashion-MNIST"
+
+
 def _read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
-    try:
-        with gzip.open(path) as file:
-            data = file.read()
-    except FileNotFoundError:
-        raise BuddysimError(f"{path}: not found: expected Fashion-MNIST (apt install dataset-fashion-mnist)") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise BuddysimError(f"{path}: can't be read: {error}") from None
+    if not path.is_file():
+        raise BuddysimError(f"{path}: not found: expected Fashion-MNIST (apt install dataset-fashion-mnist)")
+    data = gunzipped(read_bytes(path, _IDX, LARGEST_IDX), os.fspath(path), LARGEST_IDX)
     head = 4 + 4 * axes
     if len(data) < head or data[:4] != bytes([0, 0, 8, axes]):
         raise BuddysimError(f"{path}: expected an IDX file of bytes with {axes} axes")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from buddysim.base.parsers.integer_program import solve
+
 #: Nodes of the branch-and-bound tree, at most; the answer's distance from the optimum, as a part of it.
 NODES, GAP = 2000, 1e-4
 
@@ -47,7 +49,7 @@ Solver = Callable[[MixedProgram], MixedSolution]
 def solve_with_scipy(program: MixedProgram) -> MixedSolution:
     """Solve a program by `scipy.optimize.milp`."""
     import numpy as np
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     size = program.groups * program.choices
     one_each = np.zeros((program.groups, size + 1))
@@ -58,10 +60,9 @@ def solve_with_scipy(program: MixedProgram) -> MixedSolution:
     constraints = [LinearConstraint(np.array(program.rows), -np.inf, np.array(program.limits))]
     if program.groups:
         constraints.append(LinearConstraint(one_each, 1.0, 1.0))
-    solution = milp(
-        np.array(program.objective), constraints=constraints, integrality=integrality,
-        bounds=Bounds(np.zeros(size + 1), upper), options={"node_limit": NODES, "mip_rel_gap": GAP},
-    )  # fmt: skip
+    options = {"node_limit": NODES, "mip_rel_gap": GAP}
+    bounds = Bounds(np.zeros(size + 1), upper)
+    solution = solve(np.array(program.objective), constraints, integrality, bounds, options)
     bound = getattr(solution, "mip_dual_bound", None)
     if bound is None or not np.isfinite(bound) or (solution.x is None and solution.status == 2):
         return MixedSolution(None, None)

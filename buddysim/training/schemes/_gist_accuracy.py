@@ -6,12 +6,13 @@ precision.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib import resources
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
+
+from buddysim.base.textfile import parse_json
 
 #: By the kind of network that is trained.
 FILES = {"cnn": "gist-accuracy.json", "transformer": "gist-accuracy-transformer.json"}
@@ -24,7 +25,7 @@ _T_975 = {4: 2.7764451051977934}
 def results(trained: str = "cnn") -> dict[str, Any]:
     """The trainings: ``network``, ``data``, ``iterations``, ``batch``; ``runs`` by way of rounding and seed."""
     path = resources.files("buddysim.training.contents") / "data" / FILES[trained]
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    content: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"), FILES[trained])
     return content
 
 

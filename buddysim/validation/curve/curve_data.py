@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -13,7 +12,7 @@ from pydantic import Field
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Schema, checked_cells
-from buddysim.base.textfile import csv_rows, read_text
+from buddysim.base.textfile import csv_rows, parse_toml, read_text
 from buddysim.machine import Machine
 
 _DATA = resources.files("buddysim.validation") / "data"
@@ -102,7 +101,7 @@ class MeasuredCurve:
 
 def load_cards() -> dict[str, Card]:
     """Return every card that has bundled curves, by name."""
-    content = tomllib.loads((_DATA / "cards.toml").read_text(encoding="utf-8"))
+    content = parse_toml((_DATA / "cards.toml").read_text(encoding="utf-8"), "cards.toml")
     return {
         name: Card(name, card["machine"], card["about"], card["clocks"], card["sources"], card["code"])
         for name, card in content.items()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from buddysim.base.textfile import csv_rows
+from buddysim.base.textfile import csv_rows, parse_json, parse_toml
 
 _DATA = resources.files("buddysim.validation") / "data"
 
@@ -77,8 +75,8 @@ def layer_rows() -> tuple[MeasuredLayer, ...]:
     """Return every peak of a layer."""
     return tuple(
         MeasuredLayer(
-            row["kernel"], row["provider"], row["mode"], row["x_name"], int(row["x_value"]), json.loads(row["config"]),
-            float(row["peak_mb"]), row["gpu"], row["liger_version"],
+            row["kernel"], row["provider"], row["mode"], row["x_name"], int(row["x_value"]),
+            parse_json(row["config"], "llm_layers.csv"), float(row["peak_mb"]), row["gpu"], row["liger_version"],
         )
         for row in _table("llm_layers.csv")
     )  # fmt: skip
@@ -87,7 +85,7 @@ def layer_rows() -> tuple[MeasuredLayer, ...]:
 @cache
 def readings() -> Mapping[str, Mapping[str, Any]]:
     """Return how the rows of each source are read."""
-    return tomllib.loads((_DATA / "llm_readings.toml").read_text(encoding="utf-8"))
+    return parse_toml((_DATA / "llm_readings.toml").read_text(encoding="utf-8"), "llm_readings.toml")
 
 
 def _table(name: str) -> list[dict[str, str]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from importlib import resources
+
+from buddysim.base.textfile import csv_tables
 
 _DATA = resources.files("buddysim.validation") / "data" / "um_gtx_1080_ti.csv"
 FRAME = 2 * 2**20
@@ -48,7 +49,7 @@ class MeasuredUmRun:
 
 def load_runs() -> list[MeasuredUmRun]:
     """Return all runs, in the order of the file."""
-    rows = csv.DictReader(_DATA.read_text(encoding="utf-8").splitlines())
+    rows = csv_tables(_DATA.read_text(encoding="utf-8"), _DATA.name)
     return [
         MeasuredUmRun(
             row["program"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.streams import gunzipped
 from buddysim.workloads.training.problem import TrainingProblem
 
 if TYPE_CHECKING:
@@ -22,17 +22,19 @@ _FOLDER: Final = Path("/usr/share/datasets/fashion-mnist")
 _IMAGES, _LABELS = "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"
 _HEADS: Final = {_IMAGES: 16, _LABELS: 8}  # bytes before the data
 _EDGE: Final = 28
+_LARGEST: Final = 1 << 28
 MEAN, DEVIATION = 0.2860, 0.3530  # of its pixels
 
 
 @cache
 def _read(name: str) -> NDArray[np.uint8]:
     try:
-        data = gzip.decompress((_FOLDER / name).read_bytes())
+        packed = (_FOLDER / name).read_bytes()
     except OSError as error:
         raise BuddysimError(
             f"{_FOLDER / name}: {error.strerror}: expected Fashion-MNIST (Debian: apt install dataset-fashion-mnist)"
         ) from None
+    data = gunzipped(packed, str(_FOLDER / name), _LARGEST)
     return np.frombuffer(data, np.uint8, offset=_HEADS[name])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,24 @@ def test_a_block_that_was_not_split_is_known_by_what_is_served_behind_it(tmp_pat
     assert result.assumed == 1
     assert not result.differences
     assert result.equal_blocks == result.blocks
+
+
+def test_a_stack_of_many_events_is_read_once(tmp_path: Path) -> None:
+    """A file of some kB may name a stack of 400 frames a hundred thousand times, by references."""
+    frames = [{"name": "forward" * 9, "filename": "x" * 99, "line": number} for number in range(400)]
+    events = [{"action": "alloc", "addr": number << 9, "size": 512, "frames": frames} for number in range(500)]
+    path = tmp_path / "x.pickle"
+    path.write_bytes(pickle.dumps({"device_traces": [events * 200], "segments": []}))
+    before = time.process_time()
+    assert len(read_snapshot(path).events) == 100_000
+    assert time.process_time() - before < 3  # read for each event: 30 s
+
+
+def test_segments_with_one_list_of_blocks_are_refused(tmp_path: Path) -> None:
+    blocks = [{"size": 512, "state": "inactive"}] * 1000
+    segments = [{"address": number << 20, "total_size": 512_000, "blocks": blocks} for number in range(1000)]
+    path = tmp_path / "x.pickle"
+    event = {"action": "alloc", "addr": 0, "size": 512}
+    path.write_bytes(pickle.dumps({"device_traces": [[event]], "segments": segments}))
+    with pytest.raises(BuddysimError, match="segment 1: blocks: another segment has the same list"):
+        read_snapshot(path)

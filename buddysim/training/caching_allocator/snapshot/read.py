@@ -20,7 +20,7 @@ from buddysim.base.plain_pickle import read_plain_pickle
 from buddysim.base.schema import checked_type
 from buddysim.training.caching_allocator.allocator import DEFAULT_OWNER, Owner
 from buddysim.training.caching_allocator.blocks import BlockState
-from buddysim.training.caching_allocator.snapshot.phases import phase_of
+from buddysim.training.caching_allocator.snapshot.phases import PhaseReader
 from buddysim.training.options.allocator_settings import AllocatorSettings
 
 WHAT = "memory snapshot"
@@ -80,7 +80,7 @@ class SnapshotSegmentFields(TypedDict, total=False):
     segment_type: object
     is_expandable: object
     segment_pool_id: object
-    blocks: Required[list[SnapshotBlockFields]]
+    blocks: Required[list[object]]
 
 
 class SnapshotFields(TypedDict, total=False):
@@ -95,6 +95,7 @@ class SnapshotFields(TypedDict, total=False):
 
 EVENT = TypeAdapter(SnapshotEventFields)
 SEGMENT = TypeAdapter(SnapshotSegmentFields)
+BLOCK = TypeAdapter(SnapshotBlockFields)
 SNAPSHOT = TypeAdapter(SnapshotFields)
 
 
@@ -169,30 +170,39 @@ def read_snapshot(path: str | os.PathLike[str]) -> MemorySnapshot:
     if lengths[device] > MAX_EVENTS:
         raise BuddysimError(f"{where}: {lengths[device]} events: expected at most {MAX_EVENTS}")
     segments = _segments(content["segments"], device, where)
-    events = tuple(_event(entry, f"{where}: event {index}") for index, entry in enumerate(traces[device]))
+    phases, seen = PhaseReader(), dict[int, SnapshotEvent]()
+    for index, entry in enumerate(traces[device]):
+        if id(entry) not in seen:
+            seen[id(entry)] = _event(entry, f"{where}: event {index}", phases)
+    events = tuple(seen[id(entry)] for entry in traces[device])
     return MemorySnapshot(device, segments, events, _settings(content.get("allocator_settings"), where))
 
 
-def _event(content: object, where: str) -> SnapshotEvent:
+def _event(content: object, where: str, phases: PhaseReader) -> SnapshotEvent:
     entry = checked_type(EVENT, content, where)
     action, address = entry["action"], entry.get("addr")
     if action in ("oom", "snapshot"):
         address = 0
     elif address is None:
         raise BuddysimError(f"{where}: addr is missing")
-    return SnapshotEvent(action, address, entry["size"], entry.get("stream", 0), phase_of(entry.get("frames")))
+    return SnapshotEvent(action, address, entry["size"], entry.get("stream", 0), phases.phase_of(entry.get("frames")))
 
 
 def _segments(entries: list[object], device: int, where: str) -> tuple[SnapshotSegment, ...]:
     segments: list[SnapshotSegment] = []
-    left = MAX_EVENTS
+    left, seen = MAX_EVENTS, set[int]()
     for index, content in enumerate(entries):
-        entry = checked_type(SEGMENT, content, f"{where}: segment {index}")
+        at = f"{where}: segment {index}"
+        entry = checked_type(SEGMENT, content, at)
         if entry.get("device", 0) != device:
             continue
         left -= 1 + len(entry["blocks"])
         if left < 0:
             raise BuddysimError(f"{where}: more than {MAX_EVENTS} segments and blocks")
+        blocks = content["blocks"]  # type: ignore[index]  # checked, and not a copy
+        if id(blocks) in seen:
+            raise BuddysimError(f"{at}: blocks: another segment has the same list")
+        seen.add(id(blocks))
         segments.append(
             SnapshotSegment(
                 entry["address"],
@@ -201,15 +211,16 @@ def _segments(entries: list[object], device: int, where: str) -> tuple[SnapshotS
                 entry.get("segment_type") == "small",
                 entry.get("is_expandable") is True,
                 _owner(entry.get("segment_pool_id")),
-                _blocks(entry["blocks"], entry["address"]),
+                _blocks(entry["blocks"], entry["address"], at),
             )
         )
     return tuple(segments)
 
 
-def _blocks(entries: list[SnapshotBlockFields], address: int) -> tuple[SnapshotBlock, ...]:
+def _blocks(entries: list[object], address: int, where: str) -> tuple[SnapshotBlock, ...]:
     blocks: list[SnapshotBlock] = []
-    for entry in entries:
+    for index, content in enumerate(entries):
+        entry = checked_type(BLOCK, content, f"{where}: blocks[{index}]")
         size = entry["size"]
         blocks.append(SnapshotBlock(address, size, entry.get("requested_size", size), _STATES[entry["state"]]))
         address += size

@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal
+
+from buddysim.base.textfile import csv_tables
 
 Recipe = Literal["fp32", "bf16", "autocast"]
 
@@ -40,5 +41,5 @@ class DeviceDifference:
 def differences() -> tuple[DeviceDifference, ...]:
     """The rows of the table."""
     text = files(__package__).joinpath("differences.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
+    rows = csv_tables(text, "differences.csv")
     return tuple(DeviceDifference(**{**row, "line": int(row["line"])}) for row in rows)  # type: ignore[arg-type]
