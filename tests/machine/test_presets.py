@@ -5,19 +5,20 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from buddysim.base.dotted import flat
 from buddysim.base.errors import BuddysimError
+from buddysim.base.validation_table import page_rows
 from buddysim.machine import Machine, TrainingMachine
 from buddysim.machine.fields import default_source
 from buddysim.machine.model import keys
 from buddysim.machine.presets import every_preset, nearest_machines, preset, replay_presets
 from buddysim.machine.section import default_text
 from buddysim.machine.training_table import NVME
+from tests.validation.stored import TABLE
 
 PRESETS = resources.files("buddysim.machine") / "presets"
 
@@ -156,17 +157,9 @@ def test_plain_model_names_are_unknown() -> None:
 
 
 def fitted_values() -> list[tuple[str, str, str]]:
-    """The newest fits to measured curves: (preset, key, value), as docs/validation/hardware.md has them."""
-    page = (Path(__file__).parents[2] / "docs" / "validation" / "hardware.md").read_text()
-    rows, preset = [], ""
-    for text in page.splitlines():
-        card = re.fullmatch(r"### (.*): `([a-z0-9-]+)`", text)
-        if card:
-            preset = "a100-80" if card[1] == "A100 80 GB" else card[2]
-        row = re.match(r"\| `((?!clock)[a-z0-9_.]+)` \| ([^|]+?) \| [^|]+ \|$", text)
-        if row and preset:
-            rows.append((preset, row[1], row[2]))
-    return rows
+    """The newest fits to measured curves: (preset, key, value), as the table of all comparisons has them."""
+    rows = [row for row in page_rows(TABLE, "hardware") if row["status"] == "fitted"]
+    return [(row["machine"], row["quantity"].removeprefix("fitted "), row["note"].partition(";")[0]) for row in rows]
 
 
 @pytest.mark.parametrize(("name", "key", "fitted"), fitted_values())

@@ -1,6 +1,6 @@
 """Errors of predicted times, by kind of prediction: measured on steps and networks that no constant was fitted to.
 
-Written by `python tools/operator_errors.py` (docs/validation/operators.md has the rows). A kind is what was simulated
+Written by `python -m tools.operator_errors` (docs/validation/operators.md has the rows). A kind is what was simulated
 (a recorded model or described layers), the number format of its products, and whether timings of the GPU's chip are
 behind the constants or a neighbour's. Described layers on tensor cores are one kind: nobody timed their CONV there.
 """
