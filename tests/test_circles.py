@@ -32,19 +32,19 @@ def modules(package: Path) -> dict[str, Path]:
     return names
 
 
-def run_time_statements(statements: Sequence[ast.AST]) -> Iterator[ast.AST]:
-    """Return statements and those within them, without what stands under ``if TYPE_CHECKING``."""
+def statements_within(statements: Sequence[ast.AST], types: bool) -> Iterator[ast.AST]:
+    """Return statements and those within them; those under ``if TYPE_CHECKING`` only if `types`."""
     for statement in statements:
         yield statement
         for name in ("body", "orelse", "handlers", "finalbody", "cases"):
             is_for_types = name == "body" and getattr(getattr(statement, "test", None), "id", "") == "TYPE_CHECKING"
-            if not is_for_types:
-                yield from run_time_statements(getattr(statement, name, ()))
+            if types or not is_for_types:
+                yield from statements_within(getattr(statement, name, ()), types)
 
 
-def python_names(path: Path) -> Iterator[str]:
-    """Return the dotted names that a Python file imports as it runs, arguments of `import_module` too."""
-    for node in run_time_statements(tree_of(path).body):
+def python_names(path: Path, types: bool) -> Iterator[str]:
+    """Return the dotted names that a Python file imports as it runs or for types, arguments of `import_module` too."""
+    for node in statements_within(tree_of(path).body, types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -72,13 +72,13 @@ def module_named(name: str, files: Mapping[str, Path]) -> str | None:
     return name if name in files else parent if parent in files else None
 
 
-def imports(package: Path) -> dict[str, set[str]]:
-    """Return for each module of a package the modules of it that it names in an import."""
+def imports(package: Path, types: bool = False) -> dict[str, set[str]]:
+    """Return for each module of a package the modules of it that it names in an import; in one for types if `types`."""
     files = modules(package)
     graph = {}
     for name, path in files.items():
         within = ".".join([package.name, *path.relative_to(package).parent.parts])
-        names = python_names(path) if path.suffix == ".py" else cython_names(path, within)
+        names = python_names(path, types) if path.suffix == ".py" else cython_names(path, within)
         graph[name] = {module for text in names if (module := module_named(text, files))} - {name}
     return graph
 

@@ -98,12 +98,12 @@ def test_the_table_allows_nothing_that_is_not_used() -> None:
 
 
 @cache
-def module_graph() -> dict[str, set[str]]:
-    return imports(PACKAGE)
+def module_graph(types: bool) -> dict[str, set[str]]:
+    return imports(PACKAGE, types)
 
 
-def members(folder: Path) -> dict[str, set[str]]:
-    """Return for each member of a folder those of it that it imports at run time.
+def members(folder: Path, types: bool = False) -> dict[str, set[str]]:
+    """Return for each member of a folder those of it that it imports at run time; those for types too if `types`.
 
     A member is a file, a folder, or the declarations of a Cython file.
     """
@@ -116,7 +116,7 @@ def members(folder: Path) -> dict[str, set[str]]:
         return f"{name}.pxd" if rest == "pxd" and not (folder / name).is_dir() else name
 
     graph: dict[str, set[str]] = {}
-    for module, imported in module_graph().items():
+    for module, imported in module_graph(types).items():
         if (name := member(module)) is not None:
             graph.setdefault(name, set()).update(filter(None, map(member, imported)))
     return {name: imported - {name} for name, imported in graph.items()}
@@ -149,6 +149,18 @@ def floors() -> dict[str, list[list[str]]]:
 def test_no_folder_reaches_itself_through_others() -> None:
     in_folder = {str(folder.relative_to(PACKAGE)): sorted(circles(members(folder))) for folder in folders()}
     assert {folder: here for folder, here in in_folder.items() if here} == named_circles()
+
+
+def test_types_close_no_circle_of_folders() -> None:
+    """Files may name each other's types."""
+    wrong = [
+        f"{folder.relative_to(PACKAGE)}: {' <-> '.join(circle)}"
+        for folder in folders()
+        for circle in circles(members(folder, types=True))
+        if sum((folder / name).is_dir() for name in circle) > 1
+        and circle not in named_circles().get(str(folder.relative_to(PACKAGE)), [])
+    ]
+    assert not wrong
 
 
 def test_a_large_folder_has_a_table_of_floors() -> None:

@@ -14,7 +14,8 @@ from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.program import FORWARD_PART, Pass, Program, Step
 from buddysim.training.iteration.schedule import IterationSchedule
 from buddysim.training.networks.graph import Network
-from buddysim.training.peak_memory import PeakMemory, peak_memory
+from buddysim.training.networks.recorded.network import RecordedNetwork
+from buddysim.training.peak_memory import PeakMemory, peak_of_tape
 
 if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
@@ -220,7 +221,11 @@ class IterationOutcome:
     @cached_property
     def peak_memory(self) -> PeakMemory:
         """When the peak is reached and by what, and what is saved by then."""
-        return peak_memory(self)
+        step = self.program.steps[self.all_layers.usage.peak_step]
+        start_ps = self.schedule.step_start_ps[step.index]
+        if self.plan.as_recorded and isinstance(self.network, RecordedNetwork):
+            return peak_of_tape(self.network.tape, start_ps)
+        return PeakMemory(start_ps, step.pass_, self.network.layers[step.layer].name, None)
 
     @property
     def peak_allocated_bytes(self) -> int:

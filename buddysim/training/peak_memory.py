@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.blocks import divide_path
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.iteration.recorded_kinds import kinds_of_storages
-from buddysim.training.networks.recorded.network import RecordedNetwork
-
-if TYPE_CHECKING:
-    from buddysim.training.outcome import IterationOutcome
 
 
 @dataclass(frozen=True)
@@ -40,15 +35,6 @@ class PeakMemory:
     operation: str | None
     saved_by_layer_kind: dict[str, int] = field(default_factory=dict)
     saved_by_block: dict[str, int] = field(default_factory=dict)
-
-
-def peak_memory(outcome: IterationOutcome) -> PeakMemory:
-    """Return the peak of an iteration."""
-    step = outcome.program.steps[outcome.all_layers.usage.peak_step]
-    start_ps = outcome.schedule.step_start_ps[step.index]
-    if outcome.plan.as_recorded and isinstance(outcome.network, RecordedNetwork):
-        return peak_of_tape(outcome.network.tape, start_ps)
-    return PeakMemory(start_ps, step.pass_, outcome.network.layers[step.layer].name, None)
 
 
 def peak_of_tape(tape: Tape, start_ps: int = 0) -> PeakMemory:

@@ -278,7 +278,7 @@ def _provenance(outcome: IterationOutcome) -> dict[str, Any]:
             **outcome.plan.assumptions,
             **(step_assumptions(outcome.network.options, str(options.optimizer)) if recorded else optimizer),
             **collectives,
-            **(remarks(outcome.network, cost) if isinstance(outcome.network, RecordedNetwork) else {}),
+            **(remarks(outcome.network, cost.operation_ps) if isinstance(outcome.network, RecordedNetwork) else {}),
             "model": _model(outcome.network),
         },
     }

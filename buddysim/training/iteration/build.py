@@ -292,9 +292,11 @@ class _IterationBuilder:
         if isinstance(self.network, RecordedNetwork):
             self._recorded_update(self.network)
             return
+        # An update's kernel reaches the bandwidth of an activation's.
+        bytes_per_s = self.cost.machine.dram_bytes_per_s * self.cost.bandwidth_fraction("relu", "forward")
         for index, tensors in self.weights.items():
             layer = self.layers[index]
-            step = self.builder.step(layer, "update", self.optimizer.update_ps(layer.parameters, self.cost))
+            step = self.builder.step(layer, "update", self.optimizer.update_ps(layer.parameters, bytes_per_s))
             step.reads += tensors
             step.writes += [tensor for tensor in tensors if self.builder.tensors[tensor].kind != "weight_gradients"]
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.training.autograd.dtypes import DType, float32
 from buddysim.training.autograd.layout import Shape
 from buddysim.training.autograd.tensor import Tensor
-
-if TYPE_CHECKING:
-    from buddysim.training.cost import CostModel
 
 SECOND = 10**12  # picoseconds
 
@@ -123,11 +120,10 @@ class Optimizer:
         """Return the bytes that an update moves: each weight twice, its gradient, all state twice."""
         return 3 * parameters * float32.size + 2 * self.state_bytes(parameters)
 
-    def update_ps(self, parameters: int, cost: CostModel) -> int:
+    def update_ps(self, parameters: int, bytes_per_s: float) -> int:
         """Return the time of an update of a number of weights in single precision.
 
-        It is that of the bytes that one kernel per layer moves, at the bandwidth fraction of an activation's kernel.
-        Launches are not counted, since PyTorch's ``foreach`` and ``fused`` update many layers with one.
+        It is that of the bytes that one kernel per layer moves. Launches are not counted, since PyTorch's ``foreach``
+        and ``fused`` update many layers with one.
         """
-        rate = cost.machine.dram_bytes_per_s * cost.bandwidth_fraction("relu", "forward")
-        return round(self.moved_bytes(parameters) * SECOND / rate)
+        return round(self.moved_bytes(parameters) * SECOND / bytes_per_s)

@@ -142,7 +142,7 @@ def figures_of(name: str, folder: Path) -> ScriptRun:
     result = simulate(network, batch, "rtx-4090", "eager")
     figures = ScriptFigures(
         *(name, batch, (peaks[0], once["peak"]), (peaks[1], double["peak"])),
-        generic_fractions(network.at(batch).tape, result.outcome.cost),
+        generic_fractions(network.at(batch).tape, result.outcome.cost.operation_ps),
     )
     return ScriptRun(graph, (printed, expected_print), once, result, figures)
 

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.captured.known_operators import is_generic
-from buddysim.training.networks.recorded.work import work_of
+from buddysim.training.networks.recorded.work import OperationWork, work_of
 
 if TYPE_CHECKING:
-    from buddysim.training.cost import CostModel
     from buddysim.training.networks.recorded.captured_step import CapturedStep
     from buddysim.training.networks.recorded.network import RecordedNetwork
 
 #: Relative difference of two peaks from which it is said.
 TOLERANCE = 0.02
+#: The time of an operation in picoseconds.
+OperationTime = Callable[[OperationWork], int]
 
 
-def remarks(network: RecordedNetwork, cost: CostModel) -> dict[str, str]:
+def remarks(network: RecordedNetwork, operation_ps: OperationTime) -> dict[str, str]:
     """Return what is to be said of a captured network, by subject; nothing of another one."""
     step = network.captured
     if step is None:
         return {}
-    said = {"generic": _generic(network.tape, cost)}
+    said = {"generic": _generic(network.tape, operation_ps)}
     if network.batch != step.batch:
         return said | {"batch": _scaling(network, step)}
     own, peak = step.peak_bytes, network.tape.peak_bytes()
@@ -38,9 +39,9 @@ def remarks(network: RecordedNetwork, cost: CostModel) -> dict[str, str]:
     return said
 
 
-def generic_fractions(tape: Tape, cost: CostModel) -> tuple[float, float]:
+def generic_fractions(tape: Tape, operation_ps: OperationTime) -> tuple[float, float]:
     """Return the fractions of the operators' time, and of the memory at the peak, that are of generic operators."""
-    times = [(is_generic(one.name), cost.operation_ps(work_of(one)) * one.times) for one in tape.operations]
+    times = [(is_generic(one.name), operation_ps(work_of(one)) * one.times) for one in tape.operations]
     generic = sum(time for is_one, time in times if is_one)
     storages = {one.number for one in tape.storages if one.phase != "setup" and is_generic(one.producer)}
     return generic / max(1, sum(time for _, time in times)), _fraction_at_peak(tape, storages)
@@ -69,8 +70,8 @@ def _scaling(network: RecordedNetwork, step: CapturedStep) -> str:
     return said
 
 
-def _generic(tape: Tape, cost: CostModel) -> str:
-    time, memory = generic_fractions(tape, cost)
+def _generic(tape: Tape, operation_ps: OperationTime) -> str:
+    time, memory = generic_fractions(tape, operation_ps)
     names = Counter(one.name for one in tape.operations if is_generic(one.name))
     most = ", ".join(name for name, _ in names.most_common(3))
     listed = f" ({most}{', ..' if len(names) > 3 else ''})" if names else ""

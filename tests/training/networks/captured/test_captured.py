@@ -130,7 +130,7 @@ def test_generic_operators_are_counted() -> None:
     result = simulate(network, 8, "a100-40", "eager")
     assert "frobnicate" in result.provenance["assumptions"]["generic"]
     assert result.provenance["optimizer"] == "SGD"
-    time, memory = generic_fractions(network.at(8).tape, result.outcome.cost)
+    time, memory = generic_fractions(network.at(8).tape, result.outcome.cost.operation_ps)
     assert 0.05 < time < 0.5
     assert memory == 0
 
