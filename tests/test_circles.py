@@ -42,7 +42,7 @@ def statements_within(statements: Sequence[ast.AST], types: bool) -> Iterator[as
                 yield from statements_within(getattr(statement, name, ()), types)
 
 
-def python_names(path: Path, types: bool) -> Iterator[str]:
+def python_names(path: Path, types: bool = False) -> Iterator[str]:
     """Return the dotted names that a Python file imports as it runs or for types, arguments of `import_module` too."""
     for node in statements_within(tree_of(path).body, types):
         if isinstance(node, ast.Import):
