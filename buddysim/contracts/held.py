@@ -14,6 +14,9 @@ _REPLAY = "buddysim.replay."
 #: The module of this folder that has a kind's contracts; imported at first use.
 HOMES = {
     "compressor": "compressor",
+    "importer": "importer",
+    "synthetic workload": "synthetic_workload",
+    "workload": "workload",
     "replay scheme": "schemes",
     "warp scheduler": "sm",
     "L1 banking": "l1",
@@ -23,6 +26,9 @@ HOMES = {
     "link protocol": "link",
     "write drain": "dram",
     "metadata prefetcher": "schemes",
+    "analysis": "analysis",
+    "figure": "figure",
+    "command": "command",
 }
 
 

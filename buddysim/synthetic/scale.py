@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -21,6 +22,9 @@ class ScaleWorkload(Workload):
     """200 million memory instructions over 8 GB: kernels that read three lines and write one of them"""
 
     name: ClassVar[str] = "scale"
+    trial: ClassVar[Mapping[str, str]] = {
+        "footprint": "1 MB", "instructions": "30000", "instructions_per_kernel": "10000",
+    }  # fmt: skip
 
     footprint: Footprint = Field(default=8 * 10**9, description="bytes of the array")
     instructions: Annotated[int, fields.count(1, 10**11)] = Field(

@@ -44,12 +44,14 @@ class Workload(BaseModel):
     ----------
     name : of the workload, for ``make``; empty for a base class
     licence : of the traces that it writes
+    trial : settings with which `check-plugin` and tests write a trace, where its defaults make a large one
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: ClassVar[str] = ""
     licence: ClassVar[str] = "BSD-3-Clause"
+    trial: ClassVar[Mapping[str, str]] = {}
 
     sizes: Annotated[str, fields.text(200)] = Field(
         default="none",

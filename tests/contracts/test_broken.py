@@ -15,6 +15,9 @@ from buddysim.cli import main
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "plugins"
 
 
+READY = ("base_delta", "addresses", "transpose", "heat", "word_values", "kernel_times", "allocations")
+
+
 class Broken(NamedTuple):
     """An example, what of it is replaced by what, words of the promise that is then broken and of the breach."""
 
@@ -39,6 +42,61 @@ BROKEN = {
         "return np.full(len(data) // ENTRY, 5000, np.uint32)",
         "as many bits as the sizes say",
         "sizes of 2575000 bits in all, a payload of",
+    ),
+}
+
+BROKEN |= {
+    "importer that takes anything": Broken(
+        "addresses.py",
+        "raise BuddysimError(f\"{args.file}: line {number}: expected 'load 0x...' or 'store 0x...'\") from None",
+        "kinds.append(OP_LOAD), addresses.append(128 * number)",
+        "another format is refused",
+        "foreign.*is imported: expected an error|imported.bin is left",
+    ),
+    "importer that explains nothing": Broken(
+        "addresses.py", 'help="the text file"', "", "explains each argument", "argument file: expected a help text"
+    ),
+    "synthetic workload by chance": Broken(
+        "transpose.py",
+        "1 << row % WORDS_PER_LINE // WORDS_PER_SECTOR",
+        "1 << row % np.random.default_rng().integers(1, 4)",
+        "make the same file",
+        "different bytes",
+    ),
+    "synthetic workload beyond its memory": Broken(
+        "transpose.py", "4 * self.n * self.n)", "4 * self.n)", "lies within an allocation", "Error"
+    ),
+    "workload of one input": Broken(
+        "heat.py", ', "replay": Problem(224, 20, 3)', "", "known scales and inputs", "expected profile and replay"
+    ),
+    "workload of impossible snapshots": Broken(
+        "heat.py",
+        "    def set_up(self",
+        "    @property\n    def snapshot_points(self):\n        return (5, 2)\n\n    def set_up(self",
+        "is possible",
+        "expected increasing numbers",
+    ),
+    "analysis that reads more than it says": Broken(
+        "word_values.py", "MOST = 8", "MOST = 8\nREADS = ('word',)", "reads options that there are", "READS has 'word'"
+    ),
+    "analysis of fractions above 1": Broken(
+        "word_values.py", "count / total)", "count)", "fractions from 0 to 1", "words_fraction = .*: expected 0 to 1"
+    ),
+    "figure of nothing": Broken(
+        "kernel_times.py",
+        "    figure, axes = style.make_figure(TITLE)\n",
+        "    return style.make_figure(TITLE)[0]\n",
+        "with something in it",
+        "has nothing in it",
+    ),
+    "figure without a line": Broken(
+        "kernel_times.py", 'FILE = ("TRACE.bin"', 'FILE = ("trace.bin"', "its file and options", "expected capitals"
+    ),
+    "command of two words": Broken(
+        "allocations.py", 'NAME = "allocations"', 'NAME = "all ocations"', "a word", "NAME: 'all ocations': expected"
+    ),
+    "command that explains badly": Broken(
+        "allocations.py", "lines to print (default: 10)", "100 % (default: 10)", "its help screen", "ValueError"
     ),
 }
 
@@ -104,7 +162,7 @@ def test_a_broken_plugin_in_cython_is_refused(name: str, tmp_path: Path) -> None
     check(COMPILED[name], *run(file, tmp_path), file)
 
 
-@pytest.mark.parametrize("example", [EXAMPLES / "base_delta.py"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", [EXAMPLES / f"{name}.py" for name in READY], ids=lambda path: path.stem)
 @pytest.mark.usefixtures("own_plugins")
 def test_an_example_keeps_its_contracts(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-plugin", str(example)]) == 0, capsys.readouterr()

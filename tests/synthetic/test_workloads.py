@@ -12,6 +12,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.synthetic import make_trace
 from buddysim.synthetic.parts.hashing import below, hashed, permutation
 from buddysim.synthetic.parts.sizes import pattern_classes
+from buddysim.synthetic.scale import ScaleWorkload
 from buddysim.synthetic.workload_classes import REGISTRY
 
 # Settings for a short trace; a workload that isn't among them is written at its defaults.
@@ -25,7 +26,7 @@ SMALL = {
     "metadata": {"pages": "64", "entries_per_visit": "4"},
     "occupancy": {"op": "5pt", "threads": "48", "blocks": "4", "more": "8", "first": "2"},
     "random": {"operations": "100"},
-    "scale": {"footprint": "1 MB", "instructions": "30000", "instructions_per_kernel": "10000"},
+    "scale": ScaleWorkload.trial,
     "sm-loads": {"footprint": "16 KiB", "blocks": "3", "warm": "16", "loads": "16"},
     "stream": {"footprint": "256 KiB"},
     "stride": {"footprint": "256 KiB"},

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from buddysim.cli import main
+from buddysim.contracts.contract import Subject
+from buddysim.contracts.workload import not_as_stated
 from buddysim.replay import simulate
-from buddysim.trace import open_trace, verify_trace
+from buddysim.trace import open_trace
 from buddysim.workloads import REGISTRY, make_trace_of
-from buddysim.workloads.workload_registry import is_network, solver_of
+from buddysim.workloads.workload_registry import is_network
 from tests.capture.opencl.running import needs_opencl
 
 ROOT = Path(__file__).parents[2]
@@ -37,26 +39,10 @@ def opencl() -> None:
         for name in SOLVERS
     ],
 )
-def test_small_is_verified_and_as_stated(name: str, which: str, tmp_path: Path) -> None:
-    path = tmp_path / "t.bin"
-    made = make_trace_of(name, "small", which, path)
-    assert made.verification
-    assert not made.is_present
-    assert [file.name for file in tmp_path.iterdir()] == ["t.bin"]
-    solver = solver_of(name, "small", which)
-    first, end = solver.window
-    with open_trace(path) as trace:
-        verify_trace(trace)
-        assert [one.name for one in trace.allocations] == list(solver.arrays)
-        assert [one.bytes for one in trace.allocations] == [array.bytes for array in solver.arrays.values()]
-        assert [kernel.launch_index for kernel in trace.kernels] == list(range(first, end))
-        operations = sum(kernel.memory_instructions for kernel in trace.kernels)
-        assert 0.6 < operations / solver.traced_operations < 1.6
-        points = [one.launch_index for one in trace.snapshots]
-        assert points == sorted({*solver.snapshot_points, *range(first, end + 1)})
-        assert len(trace.size_maps) == len(points) * len(solver.arrays)
-    counters = simulate(path, "v100", "buddy").counters
-    assert counters
+def test_small_keeps_its_contract(name: str, which: str, tmp_path: Path) -> None:
+    assert list(not_as_stated(Subject("workload", name, tmp_path), which)) == []
+    (file,) = tmp_path.iterdir()
+    assert simulate(file, "v100", "buddy").counters
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def import_trace(args: argparse.Namespace, command: str, progress: Callable[[str], object]) -> ImportResult:
     kinds, addresses = [], []
-    for number, text in enumerate(Path(args.file).read_text(encoding="utf-8").splitlines(), 1):
+    for number, text in enumerate(Path(args.file).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         try:
             kind, address = text.split()
             kinds.append(KINDS[kind])
