@@ -13,7 +13,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.option import Option, values
-from buddysim.training import schemes, simulate
+from buddysim.training import simulate
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.schemes import cdma
 
@@ -26,37 +26,6 @@ def train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
     )
-
-
-def required(name: str) -> dict[str, float]:
-    """Return values for the options without which a scheme does not run."""
-    return {"buddy_ratio": 1.5} if schemes.required_options(name) else {}
-
-
-#: All but the one that needs a file.
-NAMES = schemes.runnable_schemes(["buddy_ratio"])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_scheme_meets_the_contract(name: str) -> None:
-    module = schemes.REGISTRY.find(name)
-    assert module.SUMMARY[name]
-    declared = getattr(module, "OPTIONS", {})
-    assert not set(declared) & set(TrainingOptions.__dataclass_fields__)
-    for key, option in declared.items():
-        assert key.isidentifier()
-        if option.default is not None:
-            option.check(key, option.default)
-    assert set(schemes.required_options(name)) <= set(declared)
-    result = simulate("alexnet-cifar10", 4, "titan-x", name, **required(name))
-    assert result.scheme == name
-    assert (result.counters["memory.capacity_bytes"] is None) == getattr(module, "UNLIMITED", False)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_decision_repeats_an_assumption(name: str) -> None:
-    said = simulate("alexnet-cifar10", 4, "titan-x", name, **required(name)).provenance
-    assert not [text for text in said["assumptions"].values() if any(text in note for note in said["decisions"])]
 
 
 def test_values_are_those_given_or_the_defaults() -> None:
