@@ -231,6 +231,21 @@ def test_activations_in_place_as_the_module_has_them() -> None:
     assert [layer.in_place for layer in written.layers] == [False, False, False, False, True, False]
 
 
+class Activated(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third, self.fourth = (nn.Linear(4, 4) for _ in range(4))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        values = torch.relu_(self.second(self.first(values).relu_()))
+        return torch.relu(self.fourth(self.third(values).relu()))
+
+
+def test_functions_and_methods_in_place_as_their_names_say() -> None:
+    written = network_from_torch(Activated(), (4,), in_place_as_written=True)
+    assert [layer.in_place for layer in written.layers if layer.kind == "relu"] == [True, True, False, False]
+
+
 class Branching(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return images if images.sum() > 0 else -images

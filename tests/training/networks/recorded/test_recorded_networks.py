@@ -44,6 +44,13 @@ def test_layers_have_the_parameters_and_operations_of_the_record(network: Record
     assert sorted(one.index for run in network.runs for one in run.backward) == [one.index for one in backward]
 
 
+def test_the_classifier_begins_with_the_last_product_with_a_weight(network: RecordedNetwork) -> None:
+    assert [layer.name for layer in network.layers if layer.part == "classifier"] == [
+        "head",
+        "model",
+    ]  # the model computes the loss
+
+
 def test_a_module_that_alternates_with_its_children_has_several_layers(network: RecordedNetwork) -> None:
     names = [layer.name for layer in network.layers]
     assert names.count("layers.0.q") == 1
