@@ -44,7 +44,8 @@ class NotedTests:
 
     Attributes
     ----------
-    by_mutant : names of tests; an empty name stands for what is computed while modules are imported
+    by_mutant : names of tests, without parameters, whose values pytest may not read back; an empty name stands for
+        what is computed while modules are imported
     failing : names of tests that fail without a mutant: they kill none
     seconds : of each test, or less than 0.005
     """
@@ -180,9 +181,9 @@ def run_and_note(tree: Path, tests: Sequence[str], workers: int) -> NotedTests:
     for path in notes.iterdir():
         for line in path.read_text(encoding="utf-8").splitlines():
             name, _, test = line.partition("\t")
-            by_mutant[name].add(test)
+            by_mutant[name].add(test.partition("[")[0])
     seconds: dict[str, float] = defaultdict(float)
     for found in DURATION.finditer(done.stdout):
-        seconds[found[2]] += float(found[1])
+        seconds[found[2].partition("[")[0]] += float(found[1])
     failing = sorted(set(FAILED.findall(done.stdout)))
     return NotedTests({name: sorted(found) for name, found in sorted(by_mutant.items())}, failing, dict(seconds))

@@ -9,7 +9,8 @@ A mutant replaces one text in one file. Those of `tools/mutants/*.toml` are writ
 `random.toml`, which `tools/random_mutants.py` wrote; those of `generated()` neutralise, one after the other, the
 numbers that a machine passes to the replay engine. Each mutant is applied to a copy of the working tree in
 `build/mutants/`, in which only changed files are built again. Its tests run until one fails. A mutant that survives its
-own tests runs against all tests of its package. The tests of a random one are those that `tools/noted_tests.py` noted.
+own tests runs against all tests of its package. A random one that names no tests has those that
+`tools/noted_tests.py` notes.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Mutant:
     package : the folder of buddysim/ that has the file; `random` for a random mutant
     mechanism : the sentence of the documents that no longer holds
     file, old, new : text that occurs once in the file, and its replacement
-    killed_by : tests that should fail, as arguments of pytest; none for a random mutant
+    killed_by : tests that should fail, as arguments of pytest; none: not known yet, of a random mutant alone
     survives : why no test can fail; empty for all others
     """
 
@@ -93,14 +94,14 @@ class Mutant:
 
     def tests(self, noted: NotedTests) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield its own tests, then all of its package or of their files, each with the outcome if one fails."""
-        if self.package == RANDOM:
+        if not self.killed_by:
             yield "killed", noted.of(self.name, MOST_S)
             yield "killed", noted.files_of(self.name, MOST_S)
             if "" in noted.by_mutant.get(self.name, ()):
                 yield "killed", (self._nearest_tests(),)
         else:
             yield "killed", self.killed_by
-            yield "killed elsewhere", (f"tests/{self.package}",)
+            yield "killed elsewhere", (f"tests/{self.file.split('/')[1]}",)
 
 
 @dataclass
@@ -316,19 +317,17 @@ def stored_results(mutants: Sequence[Mutant]) -> dict[str, MutantResult]:
 
 
 def noted_tests(tree: Tree, mutants: Sequence[Mutant], tests: Sequence[str], workers: int) -> NotedTests:
-    """Return which tests the random ones of some mutants can fail, stored for the same sources and mutants."""
-    path = WORK / "noted.json"
-    states = [state_of(mutant) for mutant in mutants if mutant.package == RANDOM]
-    state = hashlib.sha256(json.dumps([states, tests]).encode()).hexdigest()
-    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if not states:
+    """Return which tests mutants can fail that name none, stored for the same sources and mutants."""
+    unknown = [mutant for mutant in mutants if not mutant.killed_by]
+    if not unknown:
         return NotedTests({}, (), {})
-    if content.get("state") != state:
-        print(f"noting which tests {len(states)} random mutants can fail", flush=True)
-        noted = tree.note([mutant for mutant in mutants if mutant.package == RANDOM], tests, workers)
-        content = {"state": state, "noted": asdict(noted)}
-        path.write_text(json.dumps(content, indent=1), encoding="utf-8")
-    return NotedTests(**content["noted"])
+    states = json.dumps([*map(state_of, unknown), *tests])
+    path = WORK / f"noted-{hashlib.sha256(states.encode()).hexdigest()[:16]}.json"
+    if not path.exists():
+        print(f"noting which tests {len(unknown)} random mutants can fail", flush=True)
+        noted = tree.note(unknown, tests, workers)
+        path.write_text(json.dumps(asdict(noted), indent=1), encoding="utf-8")
+    return NotedTests(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def run_all(mutants: Sequence[Mutant], workers: int, tests: Sequence[str] = ("tests",)) -> list[MutantResult]:

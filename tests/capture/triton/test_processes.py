@@ -74,6 +74,17 @@ def test_the_trace_is_that_of_one_process(tmp_path: Path) -> None:
     assert len(pids) == 3
 
 
+def test_of_every_second_thread_block_nothing_but_its_values_is_there(tmp_path: Path) -> None:
+    x, o = torch.linspace(-1, 1, 256), torch.zeros(256)
+    with capture(tmp_path / "out.bin", workers=1, snapshots=1, grid_sample=2):
+        square[(4, 1)](x, o, 256, BLOCK=64)
+    assert torch.equal(o, x * x)
+    with open_trace(tmp_path / "out.bin") as trace:
+        (kernel,) = trace.kernels
+        blocks = [block for chunk in kernel.chunks for block in trace.decode_chunk(chunk).blocks["block"].tolist()]
+    assert blocks == [0, 2]
+
+
 def test_launches_with_atomics_run_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("buddysim.capture.triton_kernels.interpretation.FEWEST_PROGRAMS", 2)
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a launch with atomics was split"))
