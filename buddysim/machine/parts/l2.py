@@ -47,10 +47,9 @@ class L2Config(Section):
     atomic_interval: PositiveDuration = fields.key(
         parse_time("1 core_cycles"),
         "time between two atomic operations of an L2 slice, each on one sector of one instruction",
-        "assumed: one operation per clock, which NVIDIA's Kepler GK110 whitepaper is remembered to give for a "
-        "common global address (cited from memory, not checked), still so, and all that an instruction does to a "
-        "sector one operation; checked: NVIDIA's Nsight guide, Memory Statistics - Atomics: threads of a warp on "
-        "one address are serialized, others from compute capability 3.x on nearly as quick as loads",
+        "assumed: one operation per clock, and all that an instruction does to a sector one operation; NVIDIA's "
+        "Nsight guide, Memory Statistics - Atomics: threads of a warp on one address are serialized, others from "
+        "compute capability 3.x on nearly as quick as loads",
     )
     dirty_store_interval: Duration = fields.key(
         parse_time("0 core_cycles"),

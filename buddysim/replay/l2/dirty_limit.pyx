@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from buddysim.replay.l2.l2 cimport evict_line
 from buddysim.replay.memory.memory cimport MemorySystem, Slice
-from buddysim.replay.primitives.cache cimport DIRTY, PARTIAL, CacheSet, Line, sector_count
+from buddysim.replay.primitives.cache cimport DIRTY, CacheSet, Line, sector_count
 from buddysim.replay.primitives.set_search cimport order_at
 
 
@@ -33,5 +33,5 @@ cdef int64_t clean_set(MemorySystem* m, Slice* slice, const CacheSet* set, int64
         if line >> DIRTY & 15:
             dirty -= sector_count(line >> DIRTY)
             t = evict_line(m, slice, set.tags[way], set, way, t)
-            set.lines[way] = <Line>(line & ~(15 << DIRTY | 15 << PARTIAL))
+            set.lines[way] = <Line>(line & ~(15 << DIRTY))
     return t

@@ -6,7 +6,7 @@ from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, count_w
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.primitives.cache cimport (
-    DIRTY, PARTIAL, CacheSet, Line, cache_find, cache_prefetch, cache_replace, cache_set, cache_touch, mark_pending, pending_at,
+    DIRTY, CacheSet, Line, cache_find, cache_prefetch, cache_replace, cache_set, cache_touch, mark_pending, pending_at,
     sector_count,
 )
 from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
@@ -76,8 +76,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     mshr[0] = done
     filled &= ~line[0]
     m.count.fill_sectors += sector_count(filled)
-    # The fill merges partially written sectors.
-    line[0] = mark_pending(line[0] & ~(filled << PARTIAL), ready_ps, filled, t, done)
+    line[0] = mark_pending(line[0], ready_ps, filled, t, done)      # merges sectors stored in part
     histogram_add(m.count.memory_histogram, done - t)
     return done
 
@@ -143,7 +142,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     """Stores sectors of a line; returns the arrival of the acknowledgement at the SM."""
     cdef int n = sector_count(written)
     cdef int64_t way, arrival, extra_ps = 0
-    cdef unsigned int line, partial
+    cdef unsigned int line
     cdef Slice* slice = &m.l2.slices[at.slice]
     cdef CacheSet set = cache_set(&m.l2.cache, at.l2_set)
     if unlikely(m.l2.remote_store_delay != NULL):
@@ -161,9 +160,7 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     m.count.l2_writes += n
     m.count.l2_write_hits += sector_count(written & (line | line >> DIRTY))
     m.count.sectors_made_dirty += sector_count(written & ~(line >> DIRTY))
-    line |= fully_written | written << DIRTY
-    partial = (line >> PARTIAL | written) & ~line & 15
-    set.lines[way] = <Line>(line & ~(15 << PARTIAL) | partial << PARTIAL)
+    set.lines[way] = <Line>(line | fully_written | written << DIRTY)
     l2_class(m, &set, way)[0] = <uint8_t>at.size_class
     if unlikely(m.l2.dirtied != NULL):
         arrival = m.l2.dirtied(m, slice, &set, arrival)

@@ -6,7 +6,7 @@ from buddysim.replay.memory.address_map cimport CacheLocation
 from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, port_transfer_counted
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.cache cimport (
-    PENDING, DIRTY, PARTIAL, Line, CacheSet, mark_pending, cache_empty_way, cache_find, pending_at, cache_replace, cache_set,
+    PENDING, DIRTY, Line, CacheSet, mark_pending, cache_empty_way, cache_find, pending_at, cache_replace, cache_set,
     cache_touch, sector_count,
 )
 from buddysim.replay.primitives.division cimport divide, divisor
@@ -148,7 +148,7 @@ cdef void invalidate_replicas(const MemorySystem* m, const CacheLocation* home, 
 cdef int invalidate_sectors(const MemorySystem* m, const CacheSet* set, int64_t way, unsigned int sectors) noexcept nogil:
     """Invalidates sectors of a line; nothing is written back. Returns the number of dirty ones."""
     cdef unsigned int line = set.lines[way], dropped
-    dropped = sectors | sectors << DIRTY | sectors << PARTIAL | sectors << PENDING
+    dropped = sectors | sectors << DIRTY | sectors << PENDING
     set.lines[way] = <Line>(line & ~dropped)
     if sectors and not set.lines[way]:
         cache_empty_way(&m.l2.cache, set, way)

@@ -1,9 +1,8 @@
 """A sectored, set-associative cache with true LRU: the tags and line states of an L1, an L2 slice or a slice of a scheme's own.
 
 One `SectorCache` contains `units` caches of equal shape (one per SM or per slice). A tag is an entry number (L1, L2) or
-another number. Each line has four sectors, each with a valid, a dirty and a partial bit. A partial sector is dirty,
-but not all of its bytes are valid: a store wrote a part of an absent sector. It can be read only after it is merged with
-memory.
+another number. Each line has four sectors, each with a valid and a dirty bit. A dirty sector that is not valid was stored in
+part: it can be read only after it is merged with memory.
 
 The data of one access are adjacent: a set is its tags, then its LRU order, then its line states, 64 B (one cache line of the
 CPU) for eight ways, and then the arrival times of pending sectors.
@@ -15,12 +14,11 @@ from buddysim.replay.primitives.compiler_hints cimport prefetch
 from buddysim.replay.primitives.division cimport Divisor, divide, remainder
 from buddysim.replay.primitives.set_search cimport SECTOR_COUNT, order_touch, order_touch_oldest, set_match
 
-ctypedef uint16_t Line      # a bit per sector: valid | dirty << DIRTY | partial << PARTIAL | pending << PENDING
+ctypedef uint16_t Line      # a bit per sector: valid | dirty << DIRTY | pending << PENDING
 
 cdef enum:
     DIRTY = 4
-    PARTIAL = 8
-    PENDING = 12  # valid sectors whose data arrive at `ready_ps`
+    PENDING = 8  # valid sectors whose data arrive at `ready_ps`
 
 # One set of a cache.
 cdef struct CacheSet:

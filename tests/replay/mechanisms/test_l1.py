@@ -261,6 +261,9 @@ def test_a_line_at_its_merge_limit_blocks_the_l1():
 
 
 def test_mshr_merges_are_counted_anew_when_all_have_arrived():
+    """One merge with sector 0, which has come when a load merges with sector 1; line 5 enters the L1 behind it."""
     few = machine(l1__max_mshr_merges=1)
-    ops = [load((0, 1)), load((0, 3), critical_path_cycles=300), load((0, 2), use_distance=0), store(1)]
-    assert time_of(few, [load((0, 1))], ops) == time_of(machine(), [load((0, 1))], ops)
+    first = [load((0, 1)), load((0, 2), critical_path_cycles=300)]
+    second = [load((0, 1)), load((0, 2), critical_path_cycles=300), load(5)]
+    third = [load(5, critical_path_cycles=400)]
+    assert time_of(few, first, second, third) == time_of(machine(), first, second, third)

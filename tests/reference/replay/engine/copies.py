@@ -46,7 +46,6 @@ def overwrite(l2: RefL2, covered: dict[int, int], counts: Counter[str]) -> None:
         counts["l2.dirty_sectors_overwritten"] += (line.dirty & mask).bit_count()
         line.valid &= ~mask
         line.dirty &= ~mask
-        line.partial &= ~mask
         line.pending &= ~mask
         if not line.valid | line.dirty:
             cache.drop(entry)

@@ -203,11 +203,17 @@ class RefL2:
         self.counts["l2.write_sector_hits"] += (touched & (line.valid | line.dirty)).bit_count()
         self._make_dirty(entry, line, touched, launch_index)
         line.valid |= whole
-        line.partial = line.partial & ~line.valid | touched & ~line.valid
         t = self._clean(entry, t)
         if self.queues:
             t = self._reply(sm, entry, t, count)
         return t + self.numbers.reply_half + far - far // 2
+
+    def between_slices(self, sender: int, receiver: int, latency: int, t: int) -> int:
+        """Send a sector from one slice to another at `t`; return its start there (ps)."""
+        if self.queues:
+            t = slot_from(self.slice_departures[sender], t)
+            return slot_from(self.slice_arrivals[receiver], t) + latency
+        return self.slice_ports[receiver].request(t + latency, self.numbers.slice_cost)
 
     def evict(self, entry: int) -> None:
         """Drop the line of an evicted page; its dirty sectors count as written back."""
@@ -278,7 +284,7 @@ class RefL2:
                 self.counts["l2.writebacks"] += 1
                 self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
                 t = self.below.write_back(oldest, line, t)
-                line.dirty = line.partial = 0
+                line.dirty = 0
         return t
 
     def _way(self, entry: int, t: int) -> tuple[RefCacheLine, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass
 class RefCacheLine:
-    """The sector masks of a line; `pending` sectors arrive at `ready`. The L1 has no dirty or partial sectors.
+    """The sector masks of a line; `pending` sectors arrive at `ready`. The L1 has no dirty sectors.
 
     `size_class` is the one that the last writer gives the entry; `merges`, in the L1, counts accesses that wait for
     those pending.
@@ -17,7 +17,6 @@ class RefCacheLine:
 
     valid: int = 0
     dirty: int = 0
-    partial: int = 0
     pending: int = 0
     ready: int = 0
     size_class: int | None = None
@@ -31,7 +30,6 @@ class RefCacheLine:
         else:
             self.pending, self.ready = sectors, at
         self.valid |= sectors
-        self.partial &= ~sectors
 
     def merged(self, requested: int, t: int) -> int:
         """Return the valid sectors requested at `t` that are still pending."""
