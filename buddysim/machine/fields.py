@@ -68,9 +68,9 @@ def key(default: Any, description: str, source: str, counted: bool = True) -> An
 
 
 def is_counted(field: FieldInfo, value: object) -> bool:
-    """Whether a value counts in the checksum of its machine."""
+    """Whether a value, as `units.canonical` gives it, counts in the checksum of its machine."""
     extra = field.json_schema_extra
-    return not isinstance(extra, dict) or bool(extra.get(_COUNTED, True)) or value != field.default
+    return not isinstance(extra, dict) or bool(extra.get(_COUNTED, True)) or value != units.canonical(field.default)
 
 
 def default_source(field: FieldInfo) -> str:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from buddysim.base.parsers.typed import InvalidContentError, model_of
 from buddysim.machine import fields
-from buddysim.machine.units import Bandwidth, Frequency, Time
+from buddysim.machine.units import Bandwidth, Time, canonical
 
 Duration = Annotated[Time, fields.duration()]
 PositiveDuration = Annotated[Time, fields.duration(zero=False)]
@@ -91,7 +91,4 @@ def figures(value: object, key: str = "") -> Iterator[tuple[str, Any]]:
 
 def canonical_figures(value: object, key: str = "") -> dict[str, Any]:
     """`figures` as plain values: quantities in one unit, however a file wrote them."""
-    return {
-        name: figure.canonical() if isinstance(figure, Time | Frequency | Bandwidth) else figure
-        for name, figure in figures(value, key)
-    }
+    return {name: canonical(figure) for name, figure in figures(value, key)}

@@ -107,6 +107,11 @@ class Bandwidth:
 BANDWIDTH_UNITS: tuple[str, ...] = (*(f"{size}/s" for size in SIZE_UNITS), "B/core_cycle", "B/dram_cycle")
 
 
+def canonical(figure: object) -> object:
+    """A figure as a plain value: a quantity in one unit, however a file wrote it."""
+    return figure.canonical() if isinstance(figure, Time | Frequency | Bandwidth) else figure
+
+
 def parse_size(text: object) -> int:
     """``"4 MiB"`` as bytes."""
     return _whole(text, "a size", SIZE_UNITS, "4 MiB", "bytes")

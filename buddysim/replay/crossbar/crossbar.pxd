@@ -30,4 +30,5 @@ cdef inline int64_t reply_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, in
     return t + (n - 1) * m.crossbar.sector_ps
 
 
+cdef int64_t between_slices(MemorySystem* m, Slice* sender, Slice* receiver, int64_t latency_ps, int64_t t) noexcept nogil
 cdef int crossbar_init(Arena* arena, MemorySystem* m, dict n) except -1

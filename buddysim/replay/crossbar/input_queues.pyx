@@ -98,6 +98,12 @@ cdef int64_t send_replies(MemorySystem* m, SmPorts* sm, Slice* slice, int replie
     return departure_ps
 
 
+cdef int64_t reserve_between_slices(MemorySystem* m, Slice* sender, Slice* receiver, int64_t t) noexcept nogil:
+    """Reserves a slot out of one slice and one into another, from `t` on; returns the start of the latter."""
+    t = reserve_sector_slot(m, &m.crossbar.slice_grid, sender.reply_reservations, t)
+    return reserve_sector_slot(m, &m.crossbar.slice_grid, receiver.request_reservations, t)
+
+
 cdef int interleaving_init(Arena* arena, MemorySystem* m) except -1:
     """Makes an SM leave every other arbitration slot of a slice to competing SMs (as iSLIP would)."""
     cdef Interleaving* state = <Interleaving*>arena_zeroed(arena, 1, sizeof(Interleaving))

@@ -54,6 +54,8 @@ class RefComponents:
             numbers, address_map, self.scheme, clock, self.dram, self.link, self.sizes, counts, waits
         )
         self.l2 = RefL2(numbers, address_map, clock, self.below, counts, self.times)
+        if self.below.metadata:
+            self.below.metadata.between_slices = self.l2.between_slices
         sms = range(machine.sm.count)
         self.l1s = [RefL1(sm, numbers, address_map, self.l2, counts, self.times) for sm in sms]
         self.schedulers = [[RefScheduler(numbers, counts) for _ in range(machine.sm.schedulers)] for _ in sms]

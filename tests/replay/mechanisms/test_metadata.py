@@ -74,3 +74,48 @@ def test_data_are_not_usable_before_their_metadata():
     """A metadata line of 128 B comes at 157; the speculative fetch of its one device sector ends at 151."""
     long_lines = machine(metadata_cache__line="128 B", metadata_cache__size="512 B")
     assert buddy(long_lines, [load(0)], [0x33] * 256, [(0, 256, 1, 1)]) == (157 + 10 + 50) * NS
+
+
+#: Two L2 slices and two of the metadata cache, a channel behind each. Entry 0 and the metadata of all of 0 to 63 lie at
+#: slice 0, entry 1 at slice 1.
+TWO_SLICES = {
+    "l2__slices": 2,
+    "l2__size": "8 KiB",
+    "metadata_cache__slices": 2,
+    "metadata_cache__size": "256 B",
+    "dram__channels": 2,
+}
+HASHED = {**TWO_SLICES, "metadata_cache__interleaving": "hashed", "metadata_cache__hop_latency": "7 ns"}
+
+
+@pytest.mark.parametrize("queues", [False, True])
+def test_metadata_at_another_slice_are_a_hop_away(queues):
+    """Entry 1 asks at 51 + 7; the miss is known at 65, and what fits is fetched then. Entry 0 has its metadata next to
+    it."""
+    config = machine(**HASHED, crossbar__input_queued=queues)
+    assert buddy(config, [load(1)], [FITS] * 256) == (213 + 7 + 7) * NS
+    assert buddy(config, [load(0)], [FITS] * 256) == 213 * NS
+    assert buddy(machine(**TWO_SLICES), [load(1)], [FITS] * 256) == 213 * NS
+    assert buddy(config, [load(1)], [OVERFLOWS] * 256) == (165 + 198 + 4 + 10 + 50) * NS
+
+
+def test_a_size_comes_back_from_another_slice():
+    """Without speculation, data are fetched when the size is back: 7 ns after the line's arrival, or after a hit."""
+    serial = machine(**HASHED, metadata_cache__speculative_fetch=False)
+    assert buddy(serial, [load(1)], [FITS] * 256) == (313 + 7 + 7) * NS
+    assert buddy(serial, [load(0), load(1)], [FITS] * 256) == (313 + 212 + 7 + 7) * NS
+
+
+def test_hops_take_the_bandwidth_of_slices():
+    """A sector takes 64 ns: the hop of entry 1, at slice 0 at 59, waits for entry 0 until 64, and is back at 71."""
+    narrow = machine(**HASHED, l2__bandwidth="0.5 GB/s")
+    assert buddy(narrow, [load(0, 1)], [FITS] * 256) == (71 + 102 + 10 + 50) * NS
+
+
+def test_each_slice_has_its_own_copy_of_a_metadata_line():
+    """A second entry of the line misses at its own slice, and hits at the same one: entries 1 and 2."""
+    own = {**TWO_SLICES, "metadata_cache__interleaving": "own_slice"}
+    serial = machine(**own, metadata_cache__speculative_fetch=False)
+    assert buddy(serial, [load(1)], [FITS] * 256) == 313 * NS
+    assert buddy(serial, [load(0), load(1)], [FITS] * 256) == (313 + 312) * NS
+    assert buddy(serial, [load(1), load(2)], [FITS] * 256) == (313 + 212) * NS

@@ -23,6 +23,7 @@ from buddysim.replay.primitives.cache cimport Line
 from buddysim.replay.primitives.kinds cimport COMPRESSED
 from buddysim.replay.primitives.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.replay.schemes.base cimport SchemeBase
+from buddysim.replay.schemes.buddy.interleaving cimport interleaving_init
 from buddysim.replay.schemes.buddy.metadata_cache cimport BuddyState, metadata_counters, metadata_init, metadata_lookup
 from buddysim.replay.schemes.buddy.prefetcher.base cimport MetadataPrefetcherBase
 from buddysim.replay.schemes.uncompressed cimport raw_fill, raw_writeback
@@ -102,7 +103,8 @@ cdef class Scheme(SchemeBase):
         state.entries.cancel_misspeculated = self.metadata["cancel_misspeculated"]
         self.prefetcher.prepare(arena)
         state.metadata.fetch_ahead, state.metadata.prefetcher = self.prefetcher.fetch_ahead, self.prefetcher.state
-        return metadata_init(arena, m, &state.metadata, self.metadata)
+        metadata_init(arena, m, &state.metadata, self.metadata)
+        return interleaving_init(&state.metadata, self.metadata)
 
     cdef int64_t requests(self, const MemorySystem* m, int queue):
         cdef const BuddyState* state = <const BuddyState*>m.scheme_state

@@ -39,6 +39,21 @@ class MetadataCacheConfig(Section):
         "size of a metadata line; 32 B hold the size classes of 64 entries, one metadata page of 8 KiB",
         f"{PAPER}, section 3.2: the states of 64 entries; Tab. 2 lists 128 B lines, see docs/reference/machine-keys.md",
     )
+    interleaving: Annotated[str, fields.one_of("ideal", "hashed", "own_slice")] = fields.key(
+        "ideal",
+        "slice of an entry's metadata; hashed: that of a hash of its metadata line, a hop of the crossbar there and "
+        "back; own_slice: its own L2 slice, so that a line is in as many slices as its entries; ideal: hashed, "
+        "without hops",
+        f"{PAPER}, section 3.2: interleaved by the hash of regular addresses, which allows both; ideal is for "
+        "comparison, and the default until all results are made anew",
+        counted=False,
+    )
+    hop_latency: Duration = fields.key(
+        parse_time("58 core_cycles"),
+        "latency of a hop from one L2 slice to another, with metadata_cache.interleaving hashed",
+        "assumed: a quarter of the 234 cycles of an L2 hit on a P100, of which the crossbar takes half, both ways",
+        counted=False,
+    )
     hit_latency: Duration = fields.key(
         parse_time("0 core_cycles"),
         "latency that a metadata lookup adds to an L2 miss or write-back; 0: none",

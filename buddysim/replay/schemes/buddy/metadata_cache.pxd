@@ -45,6 +45,8 @@ cdef struct MetadataCounters:
 
 cdef struct MetadataCache
 
+# A look-up whose metadata lie elsewhere than `metadata_set` says, or take a way there.
+ctypedef SizeLookup (*InterleavedLookupOp)(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write, int64_t t) noexcept nogil
 ctypedef void (*FetchAheadOp)(MemorySystem* m, MetadataCache* cache, uint32_t line, int64_t t) noexcept nogil
 
 cdef struct MetadataCache:
@@ -64,6 +66,10 @@ cdef struct MetadataCache:
     FetchAheadOp fetch_ahead  # after the request of a line that missed at `t`; NULL: nothing is fetched ahead
     void* prefetcher          # its state
     MetadataLanes lanes       # to locate eight lines at a time
+    InterleavedLookupOp look_up    # with `metadata_cache.interleaving` (`interleaving`); NULL: `ideal`
+    int64_t hop_ps            # from an L2 slice to metadata at another, and back again
+    bint own_slices           # lines are cached at the L2 slices of the entries that are looked up
+    uint32_t own_slice        # with `own_slices`: slice of the metadata cache of the current lookup
 
 cdef struct BuddyState:
     CompressedEntries entries
@@ -83,7 +89,10 @@ cdef inline void locate_metadata(const MemorySystem* m, const MetadataCache* cac
 
 cdef inline uint32_t metadata_set(const MetadataCache* cache, uint32_t line) noexcept nogil:
     """Offset of a metadata line's set in the metadata cache."""
-    cdef uint32_t local = divide(cache.slices, line)
+    cdef uint32_t local
+    if unlikely(cache.own_slices):
+        return cache_set_offset(&cache.lines, cache.own_slice, line)
+    local = divide(cache.slices, line)
     return cache_set_offset(&cache.lines, swizzle(cache.slices, line, local), local)
 
 
@@ -119,18 +128,14 @@ cdef inline void fetch_ahead_of_use(MemorySystem* m, MetadataCache* cache, uint3
     fetch_line(m, cache, line, &location, &set, &way, t)
 
 
-cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
-                                       int64_t t) noexcept nogil:
-    """Looks up an entry's size at `t`; `write` changes it. `at` is NULL if the entry has not been located."""
-    cdef MetadataCache* cache = metadata_of(m)
-    cdef uint32_t line = entry >> cache.line_shift, set_offset
+cdef inline SizeLookup look_up_in(MemorySystem* m, MetadataCache* cache, uint32_t entry, uint32_t set_offset,
+                                  const LineLocation* at, bint write, int64_t t) noexcept nogil:
+    """Looks up an entry's size in a set at `t`."""
+    cdef uint32_t line = entry >> cache.line_shift
     cdef int64_t way, known_ps, grant_ps
     cdef DeviceLocation location
     cdef CacheSet set
     cdef bint speculative = False, missed
-    if cache.perfect:
-        return SizeLookup(t, t, False)
-    set_offset = at.own[0] if at else metadata_set(cache, line)
     set = cache_set(&cache.lines, set_offset)
     grant_ps = port_grant_time(&cache.ports[divide(cache.slice_bytes, set_offset)].port, &m.horizon, t, cache.lookup_cost)
     if unlikely(grant_ps > t):              # a branch, so that a CPU that predicts it need not wait for the port
@@ -162,6 +167,17 @@ cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const Li
     if missed and unlikely(cache.fetch_ahead != NULL):      # last: it may evict the line
         cache.fetch_ahead(m, cache, line, t)
     return SizeLookup(known_ps, t if speculative else known_ps, speculative)
+
+
+cdef inline SizeLookup metadata_lookup(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
+                                       int64_t t) noexcept nogil:
+    """Looks up an entry's size at `t`; `write` changes it. `at` is NULL if the entry has not been located."""
+    cdef MetadataCache* cache = metadata_of(m)
+    if cache.perfect:
+        return SizeLookup(t, t, False)
+    if unlikely(cache.look_up != NULL):
+        return cache.look_up(m, entry, at, write, t)
+    return look_up_in(m, cache, entry, at.own[0] if at else metadata_set(cache, entry >> cache.line_shift), at, write, t)
 
 
 cdef int metadata_init(Arena* arena, MemorySystem* m, MetadataCache* cache, dict n) except -1

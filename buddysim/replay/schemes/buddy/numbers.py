@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from buddysim.machine import Machine
 
 
-def metadata_numbers(machine: Machine) -> dict[str, int]:
+def metadata_numbers(machine: Machine) -> dict[str, int | str]:
     """Return what `metadata_init` takes, and whether misspeculated reads are cancelled."""
     cache = machine.section_of(MetadataCacheConfig)
     return {
@@ -21,6 +21,8 @@ def metadata_numbers(machine: Machine) -> dict[str, int]:
         "speculate_on_pending": cache.speculative_fetch and cache.on_pending_line == "speculate",
         "perfect_metadata": cache.perfect,
         "metadata_ps": machine.ps(cache.hit_latency),
+        "metadata_interleaving": cache.interleaving,
+        "metadata_hop_ps": machine.ps(cache.hop_latency),
         "metadata_cost": machine.ps(cache.lookup_interval) * COST_PER_PS,
         "metadata_slices": cache.slices,
         "metadata_ways": cache.ways,

@@ -191,8 +191,8 @@ class RefMemoryPath:
         device, buddy = self._parts(size_class, device_sectors)
         raw, count = self._stored_raw(size_class, device_sectors), requested.bit_count()
         needed = fetched.bit_count() if raw else device
-        lookup = self.metadata.look_up(entry, t, write=False) if self.metadata else RefMetadataLookup(t, t, "hits")
-        if self._speculates(lookup):
+        lookup = self.metadata.look_up(entry, t, fill=True) if self.metadata else RefMetadataLookup(t, t, "hits")
+        if self.metadata and self.metadata.speculates(lookup.word):
             read, arrived = self._speculate(entry, region, fetched, lookup)
         else:
             read = needed
@@ -208,12 +208,6 @@ class RefMemoryPath:
             counts["link.demand_bytes"] += SECTOR_BYTES * demand
             counts["link.overfetch_bytes"] += SECTOR_BYTES * (buddy - demand)
         return (fetched, arrived) if raw else (15, self._compressor(entry, arrived))
-
-    def _speculates(self, lookup: RefMetadataLookup) -> bool:
-        keys = self.machine.metadata_cache
-        return keys.speculative_fetch and (
-            lookup.word == "misses" or (lookup.word == "mshr_merges" and keys.on_pending_line == "speculate")
-        )
 
     def _speculate(self, entry: int, region: RefRegion, fetched: int, lookup: RefMetadataLookup) -> tuple[int, int]:
         """Fetches the device part before its size is known: sectors read, and when those needed are there (ps)."""
@@ -257,7 +251,7 @@ class RefMemoryPath:
         new = old if line.size_class is None else line.size_class
         if self.metadata:
             changed = self._size_state(old) != self._size_state(new)
-            t = self.metadata.look_up(entry, t, write=changed).known
+            t = self.metadata.look_up(entry, t, fill=False, write=changed).known
         old_raw = self._stored_raw(old, device_sectors)
         old_device, old_buddy = self._parts(old, device_sectors)
         device, buddy = self._parts(new, device_sectors)
