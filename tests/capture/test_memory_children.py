@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
     size_t bytes = 1000000 * (size_t)value;
     unsigned char *field = malloc(bytes);
     memset(field, value, bytes);
-    for (volatile long i = 0; i < 400000000; i++) {}
+    for (volatile long i = 0; i < 60000000; i++) {}
     puts(getenv("LD_PRELOAD") ? "seen" : "unseen");
     return field[5] != value;
 }
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
             if (!(child = fork())) {
                 char *field = malloc(3000000);
                 memset(field, 3, 3000000);
-                for (volatile long i = 0; i < 400000000; i++) {}
+                for (volatile long i = 0; i < 60000000; i++) {}
                 exit(field[7] != 3);
             }
     }
@@ -79,7 +79,7 @@ PARENT = """
 int main(int argc, char **argv) {
     char *mine = malloc(8000000);
     memset(mine, 1, 8000000);
-    for (volatile long i = 0; i < 100000000; i++) {}
+    for (volatile long i = 0; i < 30000000; i++) {}
     char *with[] = {"quick", NULL}, *none[] = {NULL};
     pid_t child = 0;
     int status = 0;

@@ -241,7 +241,7 @@ def test_the_help_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_wrapper_that_leaves_the_work_to_a_child_is_named(tmp_path: Path) -> None:
     """The message names children only if the program had any."""
-    work = "int main(void) { for (volatile long i = 0; i < 400000000; i++) {} return 0; }"
+    work = "int main(void) { for (volatile long i = 0; i < 60000000; i++) {} return 0; }"
     worker = compiled(tmp_path, "worker", work)
     done = capture("--", "sh", "-c", f"{worker}; true", folder=tmp_path)
     assert done.returncode == 0
