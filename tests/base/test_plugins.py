@@ -93,6 +93,7 @@ cdef class Scheme(SchemeBase):
 """
 
 
+@pytest.mark.slow
 def test_an_entry_point_may_name_a_cython_file(tmp_path: Path) -> None:
     site = tmp_path / "site"
     (site / "foreign").mkdir(parents=True)
@@ -146,6 +147,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     assert "compressor 'zvc': there is one of that name already" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_taken_name_of_a_cython_file_is_refused_with_the_users_file(tmp_path: Path) -> None:
     (tmp_path / "unified_memory.pyx").write_text(SCHEME)
     refused = buddysim(

@@ -174,7 +174,7 @@ def test_the_graph_of_an_iteration(captured: tuple[Path, str]) -> None:
     [
         pytest.param("raise", 1, marks=pytest.mark.slow),
         pytest.param("exit", 7, marks=pytest.mark.slow),
-        ("kill", 128 + signal.SIGKILL),
+        pytest.param("kill", 128 + signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_a_script_that_ends_early(script: Path, tmp_path: Path, ending: str, code: int) -> None:
@@ -280,6 +280,7 @@ def test_killed_capture_is_recovered(captured: tuple[Path, str], tmp_path: Path)
         assert trace.provenance.assumptions["end"].startswith("Recovered")
 
 
+@pytest.mark.slow
 def test_script_imports_its_own_modules(tmp_path: Path) -> None:
     """The script and a spawned process may have modules named as this project's folders."""
     names = ("tools", "plots", "tests", "benchmarks", "capture", "spool", "feature_maps")
@@ -310,6 +311,7 @@ def test_script_imports_its_own_modules(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [expected_paths, expected_paths, "[]"]
 
 
+@pytest.mark.slow
 def test_a_compressor_of_the_users(script: Path, tmp_path: Path) -> None:
     plugin = ROOT / "docs" / "examples" / "plugins" / "base_delta.py"
     options = ("--plugin", plugin, "--compressor", "base-delta", "--no-activations", "--steps", "2")

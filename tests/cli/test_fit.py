@@ -40,6 +40,7 @@ def test_screen_and_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixt
     assert (again["time_ms"], again["memory.peak_bytes"]) == (written["time_ms"], written["memory.peak_bytes"])
 
 
+@pytest.mark.slow
 def test_another_network_is_planned_by_layers(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "fit", "alexnet", "--machine", "titan-x", "--memory-budget", "830MB", "--tries", "2")
     assert (code, err) == (0, "")

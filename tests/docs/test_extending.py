@@ -110,7 +110,14 @@ def test_the_document_shows_the_file(example: Example) -> None:
     assert len(example.shown.splitlines()) <= 80
 
 
-@parametrized
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(one, marks=pytest.mark.slow if one.file.suffix == ".pyx" and one.file.stem != "next_line" else ())
+        for one in EXAMPLES
+    ],
+    ids=lambda example: example.file.stem,
+)
 def test_an_example_works_from_outside_the_package(example: Example, tmp_path: Path) -> None:
     assert run(example.commands, tmp_path, ROOT)
 

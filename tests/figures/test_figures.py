@@ -48,9 +48,10 @@ def test_a_figure_says_what_it_shows_in_a_line(name: str) -> None:
         assert description
 
 
-#: Slow figures, which `plot papers` draws: they search networks of some thousand layers, flip every decision, or search
-#: for launches.
-SLOW = ("gist-fig16", "cswap-fig6", "cswap-fig7", "cswap-fig10", "cswap-fig11", "cswap-fig12")
+#: Slow figures, which `plot papers` draws: they search networks of some thousand layers, flip every decision, search
+#: for launches, or compress contents of several networks.
+SLOW = ("gist-fig10", "gist-fig16", *(f"cswap-fig{number}" for number in (5, 6, 7, 10, 11, 12)))
+SLOW += ("cdma-fig3", "cdma-fig5", "cdma-fig13", "vdnn-fig11", "cswap-host-rate")
 
 
 @pytest.mark.parametrize("name", [name for name in WITHOUT_FILE if name not in SLOW])

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "plugins" / "kernel_times.py"
 
@@ -15,6 +17,7 @@ def plot(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_example_is_listed_and_plotted(tmp_path: Path) -> None:
     listed = plot()
     assert listed.returncode == 0, listed.stderr

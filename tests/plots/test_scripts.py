@@ -36,6 +36,7 @@ def test_overview_is_the_figure_of_the_same_results(tmp_path: Path) -> None:
     assert (tmp_path / "script.png").read_bytes() == (tmp_path / "figure.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
     study = (ROOT / "plots" / "link.toml").read_text().replace("../traces/kv-cache.bin", str(TRACE))
     (tmp_path / "link.toml").write_text(study)
@@ -55,6 +56,7 @@ def test_the_link_study_has_a_row_for_each_bandwidth(tmp_path: Path) -> None:
     assert times[25e9] > times[150e9] == host / ideal
 
 
+@pytest.mark.slow
 def test_training_figures_draws_the_requested_figures(tmp_path: Path) -> None:
     done = run("training_figures.py", "-o", "figures", "--suffix", ".svg", "cdma-fig4", "cdma-fig7", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -72,6 +72,7 @@ def test_a_complete_file_stays_and_others_are_made_again(tmp_path: Path, capsys:
         assert trace.snapshots[0].read(0) is not None
 
 
+@pytest.mark.slow
 def test_a_failed_verification_writes_nothing_and_says_by_how_much(tmp_path: Path) -> None:
     package = tmp_path / "buddysim"
     ignored = shutil.ignore_patterns("__pycache__")

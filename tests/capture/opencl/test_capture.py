@@ -126,6 +126,7 @@ def test_operations_before_the_end_are_in_the_trace(death: Any, code: int, says:
 
 
 @pytest.mark.skipif("BUDDYSIM_SANITIZED" in os.environ, reason="the sanitizer in the program ends it itself")
+@pytest.mark.slow
 def test_a_crash_inside_a_kernel(tmp_path: Path) -> None:
     crash = "__kernel void crash(__global int *a) { if (get_global_id(0) == 70) a[1 << 29] = 1; else a[0] = 1; }"
     job = JOBS["transpose"]
@@ -160,6 +161,7 @@ def test_forked_child_does_not_change_the_trace(tmp_path: Path) -> None:
         assert len(trace.allocations) == len(JOBS["two_branches"]["buffers"])
 
 
+@pytest.mark.slow
 def test_refused_kernel_is_named_and_runs_untraced(tmp_path: Path) -> None:
     refused = """
     __kernel void by_hand(__global float *b) { __asm__ volatile("nop"); b[0] = 16; }
@@ -176,7 +178,9 @@ def test_refused_kernel_is_named_and_runs_untraced(tmp_path: Path) -> None:
         assert [(kernel.name, kernel.launch_index) for kernel in trace.kernels] == [("two_branches", 1)]
 
 
-@pytest.mark.parametrize("options", ["", "-cl-denorms-are-zero", "-cl-opt-disable"])
+@pytest.mark.parametrize(
+    "options", ["", *(pytest.param(one, marks=pytest.mark.slow) for one in ("-cl-denorms-are-zero", "-cl-opt-disable"))]
+)
 def test_results_and_output_are_pocls(options: str, tmp_path: Path) -> None:
     small = """
     __kernel void small(__global float *a) {

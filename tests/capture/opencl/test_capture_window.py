@@ -199,6 +199,7 @@ def test_open_windows(window: str, launch_indices: list[int], tmp_path: Path) ->
         assert list(sizes(trace)) == [*launch_indices, launch_indices[-1] + 1]
 
 
+@pytest.mark.slow
 def test_a_run_with_fewer_launches_than_the_window(tmp_path: Path) -> None:
     output, done = captured(job(5), tmp_path, "--launches", "5:8")
     assert done.returncode == 2
@@ -215,6 +216,7 @@ def test_a_run_with_fewer_launches_than_the_window(tmp_path: Path) -> None:
     assert "warning: --launches 4:8 expects at least 8 launches, the run has 5" in done.stderr
 
 
+@pytest.mark.slow
 def test_launches_outside_of_the_window_run_in_pocl(tmp_path: Path) -> None:
     """The message names a kernel that can't be traced only if it is in the window."""
     program = job(3)

@@ -66,6 +66,7 @@ def test_the_document_has_every_option() -> None:
         assert f"| `{option.flag(name)}{value}` | `{name}` | {option.flag_help()} |" in document
 
 
+@pytest.mark.slow
 def test_the_example_has_its_option_on_the_command_line(tmp_path: Path) -> None:
     offloaded = {}
     for least in ("0", "30", "1e6"):
