@@ -15,13 +15,14 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help web run test check test-all bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
+.PHONY: help web run test check test-all lowest bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
 	@echo "make test      build, then run the tests"
 	@echo "make check     build, then run the tests that the change since main can affect, by the last runs of all"
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
+	@echo "make lowest    the quick tests with the lowest versions of what buddysim uses"
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  compare both engines with published figures: stores results in docs/validation/"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
@@ -46,6 +47,15 @@ test: develop
 check: develop
 	@tests=$$($(python) -m tests.affected); \
 	if test -z "$$tests"; then echo "no test is affected"; else $(python) -m pytest $$tests; fi
+
+# The lowest versions that pyproject.toml allows, in an environment of their own. LOWEST_TESTS=tests/trace: a folder.
+LOWEST_TESTS ?= tests
+lowest: check-machine
+	@test -x build/lowest/bin/python || $(BASE_PYTHON) -m venv build/lowest
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+	    $$($(BASE_PYTHON) tools/lowest_versions.py) 'pytest>=8' 'pytest-xdist>=3.6' 'hypothesis>=6.100'
+	build/lowest/bin/python setup.py -q build_ext --inplace
+	build/lowest/bin/python -m pytest $(LOWEST_TESTS)
 
 # The tests of the extras skip themselves, and say why, where something could not be installed. EXTRAS=required makes
 # that an error.
@@ -99,6 +109,7 @@ lint: develop
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint buddysim
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint docs/examples --ignore E302 E305
 	$(python) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(python) -m check_jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(python) -m check_jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(python) -m check_jsonschema --builtin-schema vendor.github-issue-forms \
 	    $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
@@ -156,7 +167,7 @@ $(VENV)/.built: $(VENV)/.compiler $(sources) setup.py
 
 $(VENV)/.compiler: pyproject.toml $(VENV)/.flags
 	@echo "installing what the build needs, into $(VENV)"
-	@$(pip) 'setuptools>=77' 'Cython>=3.3,<4' 'numpy>=2'
+	@$(pip) 'setuptools>=77.0.1' 'Cython>=3.3,<4' 'numpy>=2'
 	@touch $@
 
 # Python compiles what it imports at the first import: a fraction of what pip would compile.
