@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, Final
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy.profiler import profile
@@ -22,6 +19,10 @@ from buddysim.figures.shared.scaled_gpu import ScaledGpu
 from buddysim.figures.shared.transformers_page import page_lines
 from buddysim.plotting import style
 from buddysim.trace import open_trace, shipped
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression on a transformer: ratios of its tensors, slowdowns of its kernels"
 ORDER = 41

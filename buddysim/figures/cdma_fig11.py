@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.compress.layouts import LAYOUTS
 from buddysim.figures.shared.result_source import ResultSource
@@ -14,6 +12,9 @@ from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.training.contents.observed_activations import observed_activations
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "cDMA, Fig. 11: compression ratios by compressor and layout (points: average by size; dashes: largest layer)"
 ORDER = 211

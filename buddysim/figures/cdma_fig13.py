@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "cDMA, Fig. 13: performance of the feature layers vs the oracle (cuDNN 5, 12.8 GB/s, joins offloaded)"
 ORDER = 213

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib import colormaps
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "cDMA, Fig. 4: density of each feature map over a training, from dark to light"
 ORDER = 204
@@ -23,6 +23,8 @@ def data(source: ResultSource) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]]) -> Figure:
+    from matplotlib import colormaps
+
     figure, axes = style.make_figure(f"{TITLE}\n{density.caption()}", width=11)
     names = list(dict.fromkeys(row["feature_map"] for row in rows))
     for group, name in enumerate(names):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cdma import density
@@ -13,6 +11,9 @@ from buddysim.plotting import style
 from buddysim.training.contents import Codec
 from buddysim.training.contents.observed_activations import observed_activations
 from buddysim.training.load_network import load_network
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "cDMA, Fig. 6: densities of buddysim's training mapped to the paper's networks by relative depth"
 ORDER = 206

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import TENSORS
 from buddysim.papers.cswap.tensor_numbers import VGG16
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 1: sparsity of VGG16 (128)'s swapped feature maps over buddysim's training, and their sizes"
 ORDER = 401

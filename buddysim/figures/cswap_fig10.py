@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.gpu_codecs import LAYOUTS
 from buddysim.papers.cswap.codec_models import errors
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 10: relative absolute error of predicted codec times (ZVC, V100, grid 197)"
 ORDER = 410

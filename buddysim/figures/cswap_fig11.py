@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import SOURCES, accuracy_percent, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 11: decisions that agree with the full simulation of both choices (V100, ImageNet)"
 ORDER = 411

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.codec_models import CURVES, PAPER, check_text, checks, searches
 from buddysim.papers.cswap.iterations import training_text
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 12: codec time of an iteration of VGG16 (128) on a V100, by search for the launch"
 ORDER = 412

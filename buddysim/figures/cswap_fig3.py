@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.advisor_decisions import swapping_ms
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 3: swapping time of VGG16 (128) on a V100, without and with static compression"
 ORDER = 403

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.gpu_codecs import BLOCKS, REGISTRY
@@ -21,6 +19,9 @@ from buddysim.papers.cswap.codec_models import (
     linearity,
 )
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 5: ZVC compression and decompression of 500 MB, 50 % zeros, on a V100, by grid"
 ORDER = 405

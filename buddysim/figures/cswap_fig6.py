@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import SOURCES, normalised, training_text
 from buddysim.papers.cswap.paper_networks import CASES, NETWORKS
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 6: speedup over vDNN (conv, fastest algorithms)"
 ORDER = 406

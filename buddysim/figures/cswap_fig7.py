@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.papers.cswap.paper_networks import NETWORKS
 from buddysim.papers.cswap.performance_numbers import faster_than_static
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 7: time that CSWAP saves relative to static compression"
 ORDER = 407

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.advisor_decisions import compressed
 from buddysim.papers.cswap.iterations import SOURCES, training_text
 from buddysim.papers.cswap.paper_networks import TENSORS
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP, Fig. 9: compressed feature maps of VGG16 (128), over buddysim's training (V100)"
 ORDER = 409

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.cswap.iterations import result, training_text
@@ -14,6 +12,9 @@ from buddysim.papers.cswap.performance_numbers import PANELS
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 from buddysim.training.schemes.vdnnpp import OPTIONS, THREADS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "CSWAP: speedup over vDNN++ by codec rate of each of 64 host threads (V100, CIFAR-10)"
 ORDER = 413

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -15,6 +14,9 @@ from buddysim.validation.correlation import log_correlation
 from buddysim.validation.kernel.counter_data import load_measured_kernels
 from buddysim.validation.kernel.pairs import pair_kernels
 from buddysim.validation.kernel.replays import load_stored_replays
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 10: simulated and measured cycles of kernels"
 ORDER = 112

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -20,6 +18,9 @@ from buddysim.papers.buddy.performance_numbers import (
 )
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 11: performance relative to unlimited memory with a link of 150 GB/s"
 ORDER = 113

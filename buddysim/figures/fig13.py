@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -15,6 +12,10 @@ from buddysim.papers.buddy.case_study import BATCHES, MACHINE, NETWORKS, footpri
 from buddysim.papers.buddy.means import arithmetic
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 13: training on 12 GB by minibatch, and speedup of the larger minibatch that fits"
 ORDER = 115

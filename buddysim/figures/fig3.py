@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from statistics import geometric_mean
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -14,6 +13,9 @@ from buddysim.papers.buddy.compressibility import ratios_over_run
 from buddysim.papers.buddy.digitized_figures import AXIS, figures
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 3: compression ratio over the run, a size class per entry"
 ORDER = 103

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from statistics import fmean
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -12,6 +11,9 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.compressibility import class_fractions
 from buddysim.papers.buddy.digitized_figures import figures
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression (ISCA version), Fig. 5b: fraction of entries of each size class"
 ORDER = 106

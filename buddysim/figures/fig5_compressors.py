@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -11,6 +11,9 @@ from buddysim.papers.buddy.compressibility import mean_ratio
 from buddysim.papers.buddy.digitized_figures import COMPRESSORS, figures
 from buddysim.papers.buddy.means import geometric
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression (ISCA version), Fig. 5a: compression ratio by compressor, geometric means"
 ORDER = 105

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.performance_numbers import KIB, hit_rates
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 5b: hit rate of the metadata cache by its size"
 ORDER = 107

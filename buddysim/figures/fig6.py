@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 6: size of each entry; a row for each page of 8 KB, by address"
 ORDER = 108

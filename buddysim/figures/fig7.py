@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -14,6 +12,9 @@ from buddysim.papers.buddy.digitized_figures import POLICIES, figures
 from buddysim.papers.buddy.means import arithmetic, geometric
 from buddysim.papers.buddy.target_numbers import targets
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 7: compression ratio and overflow by target policy"
 ORDER = 109

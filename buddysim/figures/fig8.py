@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.figures.shared import study_style
 from buddysim.figures.shared.figure_table import FigureTable
@@ -10,6 +10,9 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.target_numbers import ITERATIONS, overflow, policy_value
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Buddy Compression, Fig. 8: overflow over an iteration, with fixed targets"
 ORDER = 110

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import parts_gib
 from buddysim.papers.gist.paper_networks import NETWORKS, mfr
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Gist, Fig. 10: lossless encodings one by one, stashed feature maps without shared memory"
 ORDER = 310

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.format_accuracy import CONDITIONS
 from buddysim.plotting import style
 from buddysim.training.schemes._gist_accuracy import about, difference
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Gist, Fig. 12: accuracy with rounded feature maps, compared with FP32"
 ORDER = 312

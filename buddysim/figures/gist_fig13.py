@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.mfr import immediate, stashed
 from buddysim.papers.gist.paper_networks import FORMATS, GIB, NETWORKS, mfr, run
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Gist, Fig. 13: DPR alone, stashed feature maps without shared memory"
 ORDER = 313

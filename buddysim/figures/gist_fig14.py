@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.gist.csr_rows import rows_bytes
 from buddysim.papers.cdma import density
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Gist, Fig. 14: compression ratio of SSDC over a training"
 ORDER = 314

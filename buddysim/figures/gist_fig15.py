@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.gist.layer_times import scheme_slowdowns, slowdowns
 from buddysim.papers.gist.paper_networks import NETWORKS, lossy
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "Gist, Fig. 15: slowdown of Gist, vDNN and naive swapping"
 ORDER = 315

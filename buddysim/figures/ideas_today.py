@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.figures.shared.figure_table import FigureTable
@@ -21,6 +18,10 @@ from buddysim.plotting import style
 from buddysim.sweep.study_file import read_study
 from buddysim.training import schemes
 from buddysim.training.load_network import load_network
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TITLE = "time in half of the memory that eager needs, relative to eager in enough memory"
 ORDER = 40

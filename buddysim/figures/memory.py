@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting import style
 from buddysim.plotting.memory_kinds import COUNTER, PEAK, colour_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "training: GPU memory over time by kind"
 FILE = ("TIMELINE.json", "the file that 'train --timeline TIMELINE.json' wrote")

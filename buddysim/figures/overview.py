@@ -7,17 +7,17 @@ RESULT.json is what this command writes:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.figures.shared.result_source import Results, ResultSource
-from buddysim.plotting.notebook_figure import NotebookFigure
 from buddysim.plotting.style import INK, PALE
 from buddysim.replay.schemes import BASELINE
 from buddysim.replay.sensitivity import NO_DIFFERENCE, tells_no_difference
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TITLE = "replay: slowdown and traffic of each memory configuration"
 FILE = ("RESULT.json", "the file that 'run --json' wrote")
@@ -58,6 +58,8 @@ def draw(results: Results, needs_baseline: bool = True) -> Figure:
     BuddysimError
         without a result of the baseline, where it is needed
     """
+    from buddysim.plotting.notebook_figure import NotebookFigure
+
     if needs_baseline and BASELINE not in results:
         schemes_text = ", ".join(results)
         raise BuddysimError(f"plot overview: no scheme {BASELINE!r} to compare with: the result has {schemes_text}")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.result import SchemeResult
 from buddysim.figures import overview, stalls
 from buddysim.replay.result import ReplayResult
 from buddysim.training.result import TrainingResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _EXPECTED = "expected results of one engine: of simulate, simulate_schemes or simulate_training"
 

@@ -6,13 +6,14 @@ RESULT.json is what ``python -m buddysim train NETWORK --json RESULT.json`` writ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.figures.shared.result_source import Results, ResultSource
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "training: time and stalls of each layer"
 FILE = ("RESULT.json", "the file that 'train --json' wrote")

@@ -8,14 +8,15 @@ name columns,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
 from buddysim.figures.shared.result_source import ResultSource, displayable
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "sweep: one column by another, a line for each value of a third"
 FILE = ("STUDY.toml", "a study file")

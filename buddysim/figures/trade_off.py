@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
@@ -17,6 +15,9 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting import style
 from buddysim.training import schemes
 from buddysim.training.search import LARGEST_BATCH
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "training schemes: time and memory, and the Pareto front"
 ORDER = 30

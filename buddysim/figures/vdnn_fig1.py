@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.baseline import largest_step_fraction
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB, SIX
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "vDNN, Fig. 1: network-wide memory and the largest percentage that a layer uses"
 ORDER = 101

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.memory_usage import used_bytes
 from buddysim.papers.vdnn.paper_networks import GIB, SIX
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "vDNN, Fig. 11: memory of the feature layers (*: the network does not fit in 12 GiB)"
 ORDER = 111

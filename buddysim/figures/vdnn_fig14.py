@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.figures.vdnn_fig11 import SCHEMES
 from buddysim.papers.reported_values import reported_value
 from buddysim.papers.vdnn.paper_networks import SIX
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "vDNN, Fig. 14: performance of the feature layers vs the oracle (*: does not fit)"
 ORDER = 114

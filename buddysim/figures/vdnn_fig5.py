@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.vdnn.paper_networks import GIB
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "vDNN, Fig. 5: memory of each layer of VGG-16 (256), forward"
 ORDER = 105

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-
-from buddysim.plotting.notebook_figure import NotebookFigure
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK, PALE, REPORTED = "#222222", "#8a8a8a", "#b3261e"
 LINES_ONLY = (
@@ -41,6 +39,8 @@ def make_figure(
     -------
     the figure, and its axes: one, or an array of them
     """
+    from buddysim.plotting.notebook_figure import NotebookFigure
+
     figure = NotebookFigure(figsize=(width, height), dpi=110, layout="constrained")
     axes = figure.subplots(rows, columns, **more)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
@@ -122,6 +122,8 @@ def mark_reported_values(
     ----------
     missing : caption, where the marks are no heights of these bars
     """
+    from matplotlib.patches import Rectangle
+
     bars = len({round(bar.get_x() + bar.get_width() / 2, 3) for bar in axes.patches if isinstance(bar, Rectangle)})
     if len(x) < bars or missing:
         add_caption(

@@ -46,3 +46,15 @@ def test_the_help_of_run_knows_schemes_and_options_but_no_trace_and_no_machine()
         "rich",
     }
     assert len(modules) < 510
+
+
+def test_the_list_has_titles_of_figures_without_matplotlib() -> None:
+    modules = modules_after("list")
+    assert "buddysim.figures.vdnn_fig11" in modules
+    assert not modules & {"matplotlib", "scipy", "asyncio"}
+
+
+def test_the_help_of_train_knows_schemes_and_options_but_no_library_of_arrays() -> None:
+    modules = modules_after("train", "--help")
+    assert "buddysim.training.schemes.vdnn" in modules
+    assert not modules & {"buddysim.figures", "buddysim.replay", "matplotlib", "numpy", "rich"}

@@ -14,12 +14,12 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.terminal import one_line
 from buddysim.base.textfile import read_json
-from buddysim.sweep.api import Results as SweepResults
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.sweep.store import Store
 
 if TYPE_CHECKING:
     from buddysim.papers.buddy.buddy_study import BuddyStudy
+    from buddysim.sweep.api import Results as SweepResults
+    from buddysim.sweep.store import Store
 
 LARGEST_FILE = 2**28
 _LONGEST_TEXT = 200

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.papers.buddy.buddy_study import BuddyStudy, paper_names
 from buddysim.papers.buddy.digitized_figures import workloads
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH_IN = 3.3
 #: Options of the command for these figures.

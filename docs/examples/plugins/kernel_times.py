@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections import Counter
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from buddysim.figures import ResultSource
 from buddysim.plotting import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TITLE = "time of each kernel function against unlimited device memory (ideal)"
 FILE = ("TRACE.bin", "a trace file")
