@@ -24,10 +24,12 @@ from buddysim.base.errors import BuddysimError
 INCOMPLETE = ".incomplete"
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/(self|[0-9]+))/fd/([0-9]{1,9})")
+_PARTIAL = ".partial"
 _MAX_LINKS = 40
 _MAX_NAME_BYTES = 100  # bytes of a file's name in that of its part: both together must be a name
 _numbers = itertools.count()
-_parts: set[Path] = set()
+#: Unfinished files, each with the descriptor that locks it as long as this process works on it.
+_parts: dict[Path, int | None] = {}
 
 AnyPath = str | os.PathLike[str]
 
@@ -92,6 +94,7 @@ class Output:
                 _copy_through(self.part, self._target)
             else:
                 self._keep_permissions()
+                flush_to_disk(self.part)
                 self.part.replace(self._target)
         except OSError as error:
             _refuse(self.path, error)
@@ -101,7 +104,7 @@ class Output:
     def take_over(self, other: Output) -> None:
         """Take over the part of another output."""
         shutil.move(other.part, self.part)
-        _parts.discard(other.part)
+        _forget(other.part)
 
     def give_up(self) -> None:
         """Remove the part, or leave it with `keep_part`."""
@@ -111,7 +114,7 @@ class Output:
     def discard(self) -> None:
         """Remove the part."""
         self.part.unlink(missing_ok=True)
-        _parts.discard(self.part)
+        _forget(self.part)
 
     def _checked(self) -> Path:
         """The path to write, symbolic links followed."""
@@ -136,7 +139,7 @@ class Output:
         try:
             if over_part:
                 self.part.unlink(missing_ok=True)
-            _create(self.part)
+            os.close(_created(self.part))
         except FileExistsError:
             raise BuddysimError(
                 f"{self.part}: is what an interrupted capture left: take it with 'python -m buddysim recover', "
@@ -211,7 +214,16 @@ def remove_parts() -> None:
     for part in list(_parts):
         with contextlib.suppress(OSError):
             part.unlink()
-        _parts.discard(part)
+        _forget(part)
+
+
+def flush_to_disk(path: Path) -> None:
+    """Wait until the bytes of a file are on its disk: a name must not outlive them when the power fails."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _refuse(path: Path, error: OSError | ValueError) -> NoReturn:
@@ -269,22 +281,63 @@ def _check_kind(path: Path, target: Path) -> None:
 def _made(folder: Path, path: Path, name: str = "") -> Path:
     """Create an empty file in a folder, for the part of an output."""
     shortened_name = os.fsdecode(os.fsencode(name or path.name)[:_MAX_NAME_BYTES])
+    _remove_abandoned(folder, f".{shortened_name}.")
     while True:
-        part = folder / f".{shortened_name}.{os.getpid()}.{next(_numbers)}.partial"
+        part = folder / f".{shortened_name}.{os.getpid()}.{next(_numbers)}{_PARTIAL}"
         try:
-            _parts.add(part)  # before it is there: a signal may come between
-            _create(part)
+            _parts[part] = None  # before it is there: a signal may come between
+            _parts[part] = descriptor = _created(part)
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileExistsError:  # a killed process of the same number left it
-            _parts.discard(part)
+            _forget(part)
             continue
         except (OSError, ValueError) as error:
-            _parts.discard(part)
+            _forget(part)
             _refuse(path, error)
         return part
 
 
-def _create(part: Path) -> None:
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+def _created(part: Path) -> int:
+    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+
+def _forget(part: Path) -> None:
+    descriptor = _parts.pop(part, None)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def _remove_abandoned(folder: Path, begin: str) -> None:
+    """Remove unfinished files of the same name that killed processes left."""
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(begin) and entry.name.endswith(_PARTIAL):
+                number = entry.name.removeprefix(begin).partition(".")[0]
+                if number.isdecimal() and not _is_running(int(number)) and not _is_locked(entry.path):
+                    Path(entry.path).unlink(missing_ok=True)
+
+
+def _is_running(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user
+        return True
+    return True
+
+
+def _is_locked(path: str) -> bool:
+    """Whether a process works on an unfinished file, also one whose number another container counts."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _copy_through(part: Path, target: Path) -> None:

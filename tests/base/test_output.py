@@ -271,3 +271,44 @@ def test_one_output_takes_over_what_another_has_written(tmp_path: Path) -> None:
     first.put()
     assert names(tmp_path) == ["a"]
     assert (tmp_path / "a").read_text() == "of the second"
+
+
+def test_an_output_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def flushed(descriptor: int) -> None:
+        steps.append("flush")
+        fsync(descriptor)
+
+    def named(part: Path, target: Path) -> Path:
+        steps.append("name")
+        return replace(part, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(Path, "replace", named)
+    write_text(tmp_path / "x", "a")
+    assert steps == ["flush", "name"]
+
+
+def test_what_a_killed_process_left_goes_at_the_next_write(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\nfrom buddysim.base.output import Output\n"
+        "Output(sys.argv[1]).part.write_text('half')\nos.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "x")], check=False)
+    (tmp_path / ".y.1.0.partial").touch()  # of a process that runs, and of another output
+    assert len([*tmp_path.iterdir()]) == 2
+    with Output(tmp_path / "x") as unfinished:
+        assert {path.name for path in tmp_path.iterdir()} == {unfinished.part.name, ".y.1.0.partial"}
+        unfinished.part.write_text("whole")
+    assert (tmp_path / "x").read_text() == "whole"
+
+
+def test_what_another_process_is_writing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container of its own, its number may be unknown here: its lock tells."""
+    monkeypatch.setattr("buddysim.base.output._is_running", lambda number: False)
+    with Output(tmp_path / "x") as first, Output(tmp_path / "x") as second:
+        first.part.write_text("1")
+        second.part.write_text("2")
+    assert (tmp_path / "x").read_text() == "1"

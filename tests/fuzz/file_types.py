@@ -24,7 +24,7 @@ from buddysim.base.sections.section_format import HEADER, SECTION
 from buddysim.formats.activations import (
     layout,
 )
-from tests.fuzz import good_files
+from tests.fuzz import containers, good_files
 from tests.fuzz.grammar import (
     Raw,
     changed_bytes,
@@ -417,6 +417,17 @@ def _types() -> tuple[FileType, ...]:
         FileType("accelsim", _accelsim, (("import", "accelsim", "{}/kernelslist.g", "-o", "{}/out"),)),
         FileType("opencl", lambda: _changed_folder(good_files.bundle), (("convert", "{}", "{}/out"),)),
         FileType("archive", _archives, (("convert", "{}/x.tar", "{}/out"),)),
+        FileType("packed-archive", lambda: seeds().map(containers.archive), (("convert", "{}/x.tar", "{}/out"),)),
+        FileType(
+            "packed-snapshot",
+            lambda: seeds().map(containers.snapshot),
+            (("recover", "{}/x.bin.incomplete", "-o", "{}/out.bin"),),
+        ),
+        FileType(
+            "packed-profile",
+            lambda: seeds().map(containers.profile),
+            ((*_LLAMA, "--batch", "3", "--against", "{}/x.json.gz"),),
+        ),
         FileType(
             "torch-part",
             lambda: _changed_folder(good_files.spool, "x.bin.incomplete/"),

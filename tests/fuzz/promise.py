@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.budget import MEMORY_BYTES, READING_S
 from buddysim.base.result import peak_rss_bytes
 from buddysim.base.terminal import LONGEST_LINE, say
 from buddysim.cli import main
@@ -19,9 +20,9 @@ from buddysim.importers.opencl import convert_bundle
 from tools.archive import folder_with
 
 #: Processor time of a command on a small file after which it counts as hanging; sanitizers take ten times as long.
-MAX_S = 60
-#: Memory that a command may allocate for a small file.
-MAX_BYTES = 1 << 30
+MAX_S = READING_S
+#: Memory that a command may allocate for a small file, and bytes that it may write.
+MAX_BYTES = MEMORY_BYTES
 
 _PREFIXES = ("buddysim: ", "results: ")
 #: Lines of the screen of a sweep: labelled ones, and the blocks of its failures.
@@ -68,11 +69,18 @@ def keeps_its_promise(arguments: Sequence[str], err: io.StringIO | None = None) 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
     """Limit processor time and memory; AssertionError where one is exceeded."""
-    before = peak_rss_bytes()
+    before, written_before = peak_rss_bytes(), _written_bytes()
     with _ends():
         yield
-    grown = peak_rss_bytes() - before
+    grown, written = peak_rss_bytes() - before, _written_bytes() - written_before
     assert grown <= MAX_BYTES, f"took {grown >> 20} MiB"
+    assert written <= MAX_BYTES, f"wrote {written >> 20} MiB"
+
+
+def _written_bytes() -> int:
+    """Bytes that this process has written so far, to whatever."""
+    (line,) = [one for one in Path("/proc/self/io").read_text(encoding="ascii").splitlines() if one.startswith("wchar")]
+    return int(line.split()[1])
 
 
 def _convert(bundle: str, output: str) -> int:

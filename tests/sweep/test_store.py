@@ -189,3 +189,24 @@ def test_what_is_seen_late_is_simulated_twice_and_neither_lost_nor_damaged(
     assert store.all_keys() == {record.key for record in records}
     assert all(store.get(record.key) == record for record in records)
     assert store.notes == []
+
+
+def test_what_killed_processes_left_goes_when_a_sweep_begins(store: Store, small_record: StoredResult) -> None:
+    store.put(small_record)
+    old, new = store.unfinished / "a-1-x", store.unfinished / "b-2-y"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (1, 1))
+    store.check_writable()
+    assert [*store.unfinished.iterdir()] == [new]
+
+
+def test_a_result_is_on_the_disk_before_it_has_its_name(
+    store: Store, small_record: StoredResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[bool] = []
+    path = store.path_of(small_record.key)
+    monkeypatch.setattr("buddysim.sweep.store.flush_to_disk", lambda part: flushed.append(path.exists()))
+    store.put(small_record)
+    assert flushed == [False]
+    assert path.exists()

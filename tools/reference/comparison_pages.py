@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from functools import partial
 from pathlib import Path
 
 from buddysim.base.markdown import wrap_markdown
+from buddysim.base.textfile import LARGEST_TABLE, read_csv
 from buddysim.base.validation_table import FILE
 from buddysim.figures.shared.transformers_page import page_lines
 from buddysim.report.validation_page import comparison_page
@@ -29,8 +29,8 @@ def accelsim_page() -> str:
 
 def transformers_page() -> str:
     """Return docs/explanation/buddy-transformers.md, from what `plot buddy-transformers` stored."""
-    with (DOCS / "explanation" / "buddy-transformers.csv").open(encoding="utf-8", newline="") as file:
-        rows = [{column: value_of(cell) for column, cell in row.items()} for row in csv.DictReader(file)]
+    table = read_csv(DOCS / "explanation" / "buddy-transformers.csv", "table", LARGEST_TABLE)
+    rows = [{column: value_of(cell) for column, cell in row.items()} for row in table]
     return "\n".join(page_lines(rows)) + "\n"
 
 

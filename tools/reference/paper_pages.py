@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from buddysim.base.markdown import wrap_markdown
+from buddysim.base.textfile import LARGEST_TABLE, read_json
 from buddysim.base.validation_table import FILE, page_rows
 from buddysim.papers.buddy.buddy_study import paper_names
 from buddysim.papers.causes import split_causes
@@ -44,7 +44,7 @@ def _page(text: str) -> str:
 
 def _figures(page: str) -> dict[str, Any]:
     """Return the figures of a page's text, which its tool stores beside the table."""
-    figures: dict[str, Any] = json.loads((FOLDER / f"{page}.json").read_text(encoding="utf-8"))
+    figures: dict[str, Any] = read_json(FOLDER / f"{page}.json", "figures of a page", LARGEST_TABLE)
     return figures
 
 
