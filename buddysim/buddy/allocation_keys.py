@@ -31,7 +31,7 @@ def ordinal_names(allocations: Iterable[Allocation]) -> dict[int, OrdinalName]:
 
 
 def _without_address(name: str, base: int) -> str:
-    return _ADDRESS.sub(lambda names_by_index: "" if int(names_by_index[1], 16) == base else names_by_index[0], name)
+    return _ADDRESS.sub(lambda match: "" if int(match[1], 16) == base else match[0], name)
 
 
 def allocation_keys(allocations: Iterable[Allocation]) -> dict[int, str]:

@@ -24,8 +24,8 @@ ALL_PAIRS = "triton"
 """The kernel that writes the feature maps of all pairs of token and expert."""
 
 UNGATED = ((2688, 1856), (2048, 5120))
-"""Hidden and inner size of layers without a gate: Nemotron's, with a squared ReLU (cited from memory). The published
-table does not say which layers have a gate; these took three quarters of the others' time for their size."""
+"""Hidden and inner size of layers without a gate; assumed. The published table does not say which layers have a gate;
+these took three quarters of the others' time for their size."""
 
 INNER_ACCESSES, UNGATED_ACCESSES, HIDDEN_ACCESSES = 5, 3, 2
 """Accesses to each element: both halves are written and read, the activation is written; the sum reads what is written.

@@ -1,9 +1,8 @@
 """How fast the host updates weights, and its NVMe drives read and write.
 
-An update reads and writes each byte once, so memory bounds it. It reaches half of the memory's bandwidth, as
-ZeRO-Offload's CPU-Adam: 0.24 s for 10^9 weights, 30 bytes each, on two processors with 256 GB/s (Ren et al., USENIX ATC
-2021, table of Adam's latency; cited from memory, not checked). A core alone moves 10 GB/s (assumed: ten cache lines of
-64 bytes in flight, each for 64 ns), so few cores bound it too.
+An update reads and writes each byte once, so memory bounds it. It reaches half of the memory's bandwidth (assumed: no
+measurement is at hand). A core alone moves 10 GB/s (assumed: ten cache lines of 64 bytes in flight, each for 64 ns), so
+few cores bound it too.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from buddysim.machine.training import TrainingMachine
 
 BANDWIDTH_FRACTION = 0.49
-"""Of the host memory's bandwidth, that an update reaches."""
+"""Of the host memory's bandwidth, that an update reaches; assumed."""
 
 CORE_BYTES_PER_S = 10 * 10**9
 """That one core moves."""
