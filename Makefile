@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help web run test check test-all lowest bench figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
+.PHONY: help web run test check test-all lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -25,6 +25,7 @@ help:
 	@echo "make lowest    the quick tests with the lowest versions of what buddysim uses"
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  compare both engines with published figures: stores results in docs/validation/"
+	@echo "make instructions  count CPU instructions of three replays and a training, store and draw them"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
 	@echo "make web       the page that answers in a browser: out/web (npm and pip bring Pyodide and pydantic)"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
@@ -68,6 +69,13 @@ test-all: develop
 
 bench: build
 	$(python) -m benchmarks
+
+# Appends this commit's counts to benchmarks/instructions.csv, and draws all.
+instructions: build
+	@command -v valgrind >/dev/null || sudo apt-get install --yes --quiet valgrind
+	mkdir -p out/benchmarks
+	$(python) -m benchmarks.instructions --store
+	$(python) -m benchmarks.instructions --plot out/benchmarks/instructions.png
 
 # Traces that are there are kept; results that the store has aren't simulated again.
 SCALE ?= medium
