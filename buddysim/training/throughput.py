@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from buddysim.training.options.sharding_request import KINDS
+from buddysim.training.options.sharding_options import KINDS
 
 
 class Throughput(NamedTuple):

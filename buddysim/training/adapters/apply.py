@@ -8,7 +8,7 @@ from buddysim.training.architectures.blocks.layers import Linear
 from buddysim.training.architectures.gpt2 import Conv1D
 from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.autograd.module import Module
-from buddysim.training.options.lora_request import LoraRequest
+from buddysim.training.options.adapter_options import LoraRequest
 from buddysim.training.quantized.linear import QuantizedLinear
 from buddysim.training.quantized.nf4 import quantize
 

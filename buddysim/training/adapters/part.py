@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.adapters.apply import adapt
-from buddysim.training.options.lora_request import LoraRequest
+from buddysim.training.options.adapter_options import LoraRequest
 from buddysim.training.step.part import StepPart
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import float32
-from buddysim.training.options.sharding_request import ShardingRequest
+from buddysim.training.options.sharding_options import ShardingRequest
 from buddysim.training.sharding.data_parallel import BUCKET_BYTES, FIRST_BUCKET_BYTES, MIB, DataParallel
 from buddysim.training.sharding.fully_sharded import FsdpPolicy, FullySharded
 from buddysim.training.sharding.partitioned import PartitionedState

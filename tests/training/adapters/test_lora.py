@@ -13,7 +13,7 @@ from buddysim.training.adapters.apply import adapt  # noqa: E402
 from buddysim.training.adapters.targets import targets  # noqa: E402
 from buddysim.training.architectures.read_config import read_config  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
-from buddysim.training.options.lora_request import LoraRequest  # noqa: E402
+from buddysim.training.options.adapter_options import LoraRequest  # noqa: E402
 from tests.training.adapters import torch_adapters  # noqa: E402
 from tests.training.transformers import configs  # noqa: E402
 from tests.training.transformers.compared import (  # noqa: E402

@@ -11,8 +11,8 @@ from buddysim.training.architectures.published import published_config
 from buddysim.training.autograd import Tape
 from buddysim.training.autograd.dtypes import bfloat16
 from buddysim.training.autograd.module import Module
+from buddysim.training.options.adapter_options import LoraRequest, read_lora
 from buddysim.training.options.config_options import ConfigOptions
-from buddysim.training.options.lora_request import LoraRequest, read_lora
 
 
 def model_of(name: str) -> tuple[Module, str]:

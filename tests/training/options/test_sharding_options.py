@@ -9,7 +9,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.options.config_options import ConfigOptions
-from buddysim.training.options.sharding_request import ShardingRequest
+from buddysim.training.options.sharding_options import ShardingRequest
 
 
 def test_options_make_one_request():
