@@ -16,7 +16,7 @@ from buddysim.training.result import TrainingResult
 
 _NETWORK, _BATCH, _MACHINE = "alexnet-cifar10", 64, "titan-x"
 #: Memory of later trials, as fractions of what the first one takes.
-_FRACTIONS = (0.999, 0.7)
+_FRACTIONS = (0.9,)
 #: Values of options that a scheme requires; a text is a file, which no trial has.
 _VALUES: Mapping[type, Any] = {float: 1.5, int: 2, bool: True}
 
