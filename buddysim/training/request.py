@@ -18,11 +18,8 @@ from buddysim.base.option import FILE, Option, field_options, option_field
 from buddysim.base.signature import described
 from buddysim.training import schemes
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.load_network import load_network
-from buddysim.training.networks.captured.network import CapturedNetwork
 from buddysim.training.networks.graph import Network
 from buddysim.training.options.config_options import ConfigOptions
-from buddysim.training.recorded_step.from_config import ConfigNetwork
 from buddysim.training.search import LARGEST_BATCH
 
 if TYPE_CHECKING:
@@ -120,6 +117,8 @@ class TrainingRequest:
         BuddysimError
             a model's configuration and no machine
         """
+        from buddysim.training.networks.captured.network import CapturedNetwork
+
         network = self.load_network()
         if network.recorded and self.options.precision != "fp32":
             raise BuddysimError(
@@ -154,6 +153,9 @@ class TrainingRequest:
         BuddysimError
             options of a model's configuration for another network
         """
+        from buddysim.training.load_network import load_network
+        from buddysim.training.recorded_step.from_config import ConfigNetwork
+
         network = self.network if isinstance(self.network, Network) else load_network(self.network)
         changed = self.config.changed()
         if not changed:

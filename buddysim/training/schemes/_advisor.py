@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.stash_steps import link_ps
 
@@ -91,6 +90,8 @@ def measure_hiding_times(
     network: Network, batch: int, cost: CostModel, plan: Plan, link: HostLinkConfig
 ) -> dict[int, HidingTime]:
     """Return the computation that hides the copies of each offloaded tensor, by the layer that owns it."""
+    from buddysim.training.iteration.build import build
+
     program = build(network, batch, cost, plan, link)
     forward = _hiding(program, "offload")
     backward = _hiding(program, "prefetch")

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.option import FILE, Option
-from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import Plan, TrainingOptions
-from buddysim.training.plans.plan_file import read_plan
 from buddysim.training.scheme_facts import SchemeFacts
 from buddysim.training.schemes import _algorithms
 from buddysim.training.schemes._links import link_rate
@@ -47,6 +45,9 @@ def plan(
     BuddysimError
         no file, or one that isn't a plan of the network
     """
+    from buddysim.training.iteration.build import build
+    from buddysim.training.plans.plan_file import read_plan
+
     path = options.extra.get("plan")
     if path is None:
         raise BuddysimError("scheme plan: no file is named: expected option plan (--plan)")

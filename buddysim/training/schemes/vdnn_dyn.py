@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from buddysim.base.memory_pool import ALIGNMENT
-from buddysim.training.iteration.build import build
 from buddysim.training.iteration.own_allocator import allocator_of
 from buddysim.training.iteration.pinned import host_failure
 from buddysim.training.iteration.plan import Plan, TrainingOptions
@@ -160,6 +159,8 @@ class _PlanningPasses:
         return failure is None
 
     def _built(self, plan: Plan) -> Program:
+        from buddysim.training.iteration.build import build
+
         runs = plan.as_recorded_if_idle(self.network)
         return build(self.network, self.batch, self.cost, runs, self.link, self.options.optimizer)
 
