@@ -96,16 +96,15 @@ def files_of_tests(noted: Mapping[str, Collection[str]], root: Path) -> dict[str
     return affecting
 
 
-def affected(changed: Collection[str], noted: Mapping[str, Collection[str]], root: Path = ROOT) -> list[str]:
+def affected(changed: Collection[str], affecting: Mapping[str, set[str]], root: Path = ROOT) -> list[str]:
     """Return the test files that a change of files can affect: in doubt all.
 
     Parameters
     ----------
     changed : paths from the root
-    noted : what each test file has read; one without notes is new
+    affecting : of `files_of_tests`; a test file that is not in it is new
     """
     every = {path.relative_to(root).as_posix() for path in (root / "tests").rglob("test_*.py")}
-    affecting = files_of_tests(noted, root)
     tests_by_file, tests_by_folder = defaultdict(set), defaultdict(set)
     for test_file, paths in affecting.items():
         for path in paths:
@@ -148,14 +147,14 @@ def stored(key: str) -> dict[str, list[str]]:
 
 def print_history(count: int) -> None:
     """Print the processor time of the quick tests that each of the last commits affects, and the median."""
-    noted, seconds = stored(noted_reads.KEY), defaultdict(float)
+    affecting, seconds = files_of_tests(stored(noted_reads.KEY), ROOT), defaultdict(float)
     for name, taken in stored(processor_time.KEY).items():
         if not name.endswith(" (slow)"):
             seconds[name.partition("::")[0]] += float(taken)  # type: ignore[arg-type]
     times = []
     for line in git("log", f"-{count}", "--format=%h %s"):
         commit = line.partition(" ")[0]
-        selected = affected(git("show", "--name-only", "--format=", commit), noted)
+        selected = affected(git("show", "--name-only", "--format=", commit), affecting)
         times.append(sum(seconds[test_file] for test_file in selected))
         print(f"{times[-1]:8.1f} s {len(selected):4} files  {line[:80]}")
     print(f"median {statistics.median(times):.1f} s of {sum(seconds.values()):.0f} s")
@@ -169,7 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.commits:
         print_history(options.commits)
     else:
-        print("\n".join(affected(changed_files(options.base), stored(noted_reads.KEY))))
+        affecting = files_of_tests(stored(noted_reads.KEY), ROOT)
+        print("\n".join(affected(changed_files(options.base), affecting)))
 
 
 if __name__ == "__main__":

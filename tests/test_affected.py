@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.affected import affected, reached
+from tests.affected import affected, files_of_tests, reached
 from tests.noted_reads import KEY, ROOT
 
 #: A small repository: the text of each file by its path.
@@ -74,14 +74,14 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_change_selects(changed: str, expected: set[str], repository: Path) -> None:
-    assert affected({changed}, NOTED, repository) == sorted(expected)
+    assert affected({changed}, files_of_tests(NOTED, repository), repository) == sorted(expected)
 
 
 def test_a_test_without_notes_runs(repository: Path) -> None:
     noted = {name: paths for name, paths in NOTED.items() if name != MACHINES}
-    assert affected({"traces/a.bin"}, noted, repository) == [MACHINES, REPLAY]
-    assert affected({"traces/a.bin"}, {}, repository) == sorted(EVERY)
-    assert affected((), NOTED, repository) == []
+    assert affected({"traces/a.bin"}, files_of_tests(noted, repository), repository) == [MACHINES, REPLAY]
+    assert affected({"traces/a.bin"}, files_of_tests({}, repository), repository) == sorted(EVERY)
+    assert affected((), files_of_tests(NOTED, repository), repository) == []
 
 
 def test_modules_that_import_each_other_are_reached_once() -> None:
