@@ -6,7 +6,9 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from benchmarks import sweep_kills, sweep_store
@@ -112,9 +114,15 @@ def _dask() -> list[Measurement]:
     """Measure the tasks per second that a scheduler distributes and collects, with empty tasks."""
     from distributed import Client
 
+    from buddysim.sweep.certificates import RunCertificates
     from buddysim.sweep.cluster import local_cluster
 
-    with local_cluster(2) as cluster, Client(cluster) as client:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(RunCertificates(Path(folder))) as certificates,
+        local_cluster(2, certificates.security()) as cluster,
+        Client(cluster) as client,
+    ):
         client.gather(client.map(abs, range(100)))
         began = time.perf_counter()
         futures = [client.submit(abs, number, pure=False) for number in range(NO_OPS)]

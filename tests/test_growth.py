@@ -7,7 +7,7 @@ from tools.write_lines import DOCUMENT, HEAD, counted, noted, rewritten
 LARGEST_GROWTH = 1.1
 
 
-def test_a_folder_is_at_most_a_tenth_larger_than_its_number() -> None:
+def test_a_folder_has_grown_by_a_tenth_of_its_number_or_less() -> None:
     numbers = {folder: number for folder, (number, _) in noted(DOCUMENT.read_text(encoding="utf-8")).items()}
     lines = counted()
     assert lines.keys() == numbers.keys()

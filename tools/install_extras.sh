@@ -10,7 +10,7 @@ python=${1:?expected the path of a Python: tools/install_extras.sh .venv/bin/pyt
 # Compilers of captured programs; OpenCL on the CPU, with Oclgrind to check it; images to train on; a browser that opens
 # reports.
 packages=(
-    gcc g++ gfortran libc6-dev binutils xz-utils
+    gcc g++ gfortran libc6-dev binutils xz-utils openssl
     clang-15 llvm-15-dev pocl-opencl-icd ocl-icd-opencl-dev opencl-headers
     oclgrind liboclgrind-dev llvm-14-dev
     dataset-fashion-mnist

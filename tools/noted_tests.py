@@ -54,28 +54,28 @@ class NotedTests:
     failing: Sequence[str]
     seconds: Mapping[str, float]
 
-    def of(self, name: str, most_s: float) -> tuple[str, ...]:
+    def of(self, name: str, limit_s: float) -> tuple[str, ...]:
         """Return the tests that a mutant can fail, the shortest first, until they take as long as given."""
-        found = [test for test in self.by_mutant.get(name, ()) if test and test not in self.failing]
-        return self._within(sorted(found, key=lambda test: self.seconds.get(test, 0.0)), most_s)
+        tests = [test for test in self.by_mutant.get(name, ()) if test and test not in self.failing]
+        return self._within(sorted(tests, key=lambda test: self.seconds.get(test, 0.0)), limit_s)
 
-    def files_of(self, name: str, most_s: float) -> tuple[str, ...]:
+    def files_of(self, name: str, limit_s: float) -> tuple[str, ...]:
         """Return their files, whose other tests may have the mutant's result from a fixture or a cache."""
         files = {test.partition("::")[0] for test in self.by_mutant.get(name, ()) if test}
-        return self._within(sorted(files, key=self.seconds_of_file), most_s)
+        return self._within(sorted(files, key=self.seconds_of_file), limit_s)
 
     def seconds_of_file(self, file: str) -> float:
         """Return how long the tests of a file take together."""
         return sum(seconds for test, seconds in self.seconds.items() if test.startswith(f"{file}::"))
 
-    def _within(self, tests: Sequence[str], most_s: float) -> tuple[str, ...]:
-        kept, total = [], 0.0
+    def _within(self, tests: Sequence[str], limit_s: float) -> tuple[str, ...]:
+        chosen_tests, total = [], 0.0
         for test in tests:
             total += self.seconds.get(test, 0.0) if "::" in test else self.seconds_of_file(test)
-            if kept and total > most_s:
+            if chosen_tests and total > limit_s:
                 break
-            kept.append(test)
-        return tuple(kept)
+            chosen_tests.append(test)
+        return tuple(chosen_tests)
 
 
 def with_probe(source: Source, mutant: Replacement) -> tuple[int, int, str]:
@@ -103,29 +103,29 @@ def _common(one: str, other: str) -> int:
 
 def _innermost(source: Source, start: int, end: int) -> tuple[ast.expr | ast.AugAssign, ast.AST]:
     """Return the smallest expression around a text (a limit's comparison, a function's call), and its scope."""
-    found: ast.expr | ast.AugAssign | None = None
+    innermost: ast.expr | ast.AugAssign | None = None
     scope: ast.AST = source.tree
     node: ast.AST | None = source.tree
     while node is not None:
         called = node.func if isinstance(node, ast.Call) else None
         is_number = isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
         is_limit = is_number and (
-            isinstance(found, (ast.Compare, ast.Call))
-            or (isinstance(found, ast.Subscript) and isinstance(found.ctx, ast.Load))
+            isinstance(innermost, (ast.Compare, ast.Call))
+            or (isinstance(innermost, ast.Subscript) and isinstance(innermost.ctx, ast.Load))
         )
         if isinstance(node, (ast.expr, ast.AugAssign)) and not is_limit:
-            found = node
+            innermost = node
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             scope = node
         parts = (part for part in _spanned(node) if part is not called)
         node = next((part for part in parts if _holds(source, part, start, end)), None)
-    if found is None:
+    if innermost is None:
         raise ValueError(f"{source.text[start:end]!r}: expected a text within an expression")
-    return found, scope
+    return innermost, scope
 
 
 def _spanned(node: ast.AST) -> list[ast.AST]:
-    """Return the parts of a node; those of parts without a place, such as a comprehension's, in their place."""
+    """Return the parts of a node; those of parts without a line, such as a comprehension's, instead of them."""
     parts = []
     for child in ast.iter_child_nodes(node):
         parts += [child] if hasattr(child, "lineno") else _spanned(child)
@@ -183,7 +183,7 @@ def run_and_note(tree: Path, tests: Sequence[str], workers: int) -> NotedTests:
             name, _, test = line.partition("\t")
             by_mutant[name].add(test.partition("[")[0])
     seconds: dict[str, float] = defaultdict(float)
-    for found in DURATION.finditer(done.stdout):
-        seconds[found[2].partition("[")[0]] += float(found[1])
+    for duration in DURATION.finditer(done.stdout):
+        seconds[duration[2].partition("[")[0]] += float(duration[1])
     failing = sorted(set(FAILED.findall(done.stdout)))
-    return NotedTests({name: sorted(found) for name, found in sorted(by_mutant.items())}, failing, dict(seconds))
+    return NotedTests({name: sorted(tests) for name, tests in sorted(by_mutant.items())}, failing, dict(seconds))

@@ -132,24 +132,24 @@ def changes(source: Source, node: ast.AST) -> Iterator[Change]:
                 yield from changes(source, child)
 
 
-def shares(folders: Sequence[str], count: int) -> dict[str, int]:
+def counts_of_folders(folders: Sequence[str], count: int) -> dict[str, int]:
     """Return how many mutants each folder has: by its lines, the largest remainders rounded up."""
     lines = {
         folder: sum(path.read_bytes().count(b"\n") for path in (ROOT / "buddysim" / folder).rglob("*.py"))
         for folder in folders
     }
     exact = {folder: count * lines[folder] / sum(lines.values()) for folder in folders}
-    result = {folder: int(share) for folder, share in exact.items()}
+    result = {folder: int(part) for folder, part in exact.items()}
     for folder in sorted(folders, key=lambda folder: result[folder] - exact[folder])[: count - sum(result.values())]:
         result[folder] += 1
     return result
 
 
-def chosen(folder: str, count: int, seed: int) -> Iterator[tuple[str, Source, Change]]:
+def sampled(folder: str, count: int, seed: int) -> Iterator[tuple[str, Source, Change]]:
     """Yield a folder's mutants: file, source and change."""
     sources = {path: Source(path.read_text(encoding="utf-8")) for path in (ROOT / "buddysim" / folder).rglob("*.py")}
-    found = [(path, change) for path, source in sorted(sources.items()) for change in changes(source, source.tree)]
-    for path, change in sorted(random.Random(f"{seed}/{folder}").sample(found, count)):
+    known = [(path, change) for path, source in sorted(sources.items()) for change in changes(source, source.tree)]
+    for path, change in sorted(random.Random(f"{seed}/{folder}").sample(known, count)):
         yield path.relative_to(ROOT).as_posix(), sources[path], change
 
 
@@ -177,8 +177,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     print(f"# {options.count} mutants by seed {options.seed}: python -m tools.random_mutants", end="")
     print(f" --seed {options.seed} --count {options.count} {' '.join(options.folders)}")
-    for folder, count in shares(options.folders, options.count).items():
-        for file, source, change in chosen(folder, count, options.seed):
+    for folder, count in counts_of_folders(options.folders, options.count).items():
+        for file, source, change in sampled(folder, count, options.seed):
             print(f"\n{entry(file, source, change)}")
     return 0
 

@@ -47,7 +47,7 @@ TARGET = 0.95
 RANDOM_TARGET = 0.9
 RANDOM = "random"
 #: Seconds of a random mutant's tests, in the run that noted them, after which it counts as survived.
-MOST_S = 60.0
+LIMIT_S = 60.0
 
 #: Files with the numbers that a machine passes to the replay engine.
 NUMBER_FILES = ("parameters.py", "*/numbers.py", "*/*/numbers.py")
@@ -95,8 +95,8 @@ class Mutant:
     def tests(self, noted: NotedTests) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield its own tests, then all of its package or of their files, each with the outcome if one fails."""
         if not self.killed_by:
-            yield "killed", noted.of(self.name, MOST_S)
-            yield "killed", noted.files_of(self.name, MOST_S)
+            yield "killed", noted.of(self.name, LIMIT_S)
+            yield "killed", noted.files_of(self.name, LIMIT_S)
             if "" in noted.by_mutant.get(self.name, ()):
                 yield "killed", (self._nearest_tests(),)
         else:

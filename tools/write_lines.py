@@ -21,7 +21,7 @@ ROW = re.compile(r"^\| `(?P<folder>\w+)` \| (?P<lines>[\d,]+) \| (?P<reason>.*) 
 
 
 def counted(root: Path = ROOT) -> dict[str, int]:
-    """Return the lines of each folder of the package, and of others; without what Cython writes beside its sources."""
+    """Return the lines of each folder of the package, and of others; without what Cython writes next to its sources."""
     folders = {path.parent.name: path.parent for path in sorted((root / "buddysim").glob("*/__init__.py"))}
     folders |= {name: root / name for name in OTHERS}
     return {

@@ -71,7 +71,11 @@ def load_plugin(path: str | os.PathLike[str]) -> ModuleType:
     file = Path(path).resolve()
     if file not in loaded:
         module = _import_file(file)
-        check_plugin(module)
+        try:
+            check_plugin(module)
+        except BaseException:
+            del sys.modules[module.__name__]
+            raise
         loaded[file] = module
     return loaded[file]
 

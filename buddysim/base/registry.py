@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 #: A module's ``ORDER`` is its position in lists; modules without one come last, by name.
 LAST = 1_000_000
-_MOST_NAMED = 40  # in a message
+_MAX_NAMED = 40  # in a message
 
 
 class Registry(Generic[T]):
@@ -66,7 +66,7 @@ class Registry(Generic[T]):
         things = self._all()
         if name not in things:
             expected = f"one of {', '.join(things)}"
-            if len(things) > _MOST_NAMED:
+            if len(things) > _MAX_NAMED:
                 expected = f"one of the {len(things)} that 'buddysim list {self.kind.replace(' ', '-')}' names"
             raise BuddysimError(f"{self.kind} {shortened(name)}: unknown, expected {expected}{hint(name, things)}")
         return things[name]

@@ -31,7 +31,7 @@ def _refuse_others(name: str, kind: str) -> None:
     from buddysim.base.kinds import registry
 
     for other, command in _COMMANDS.items():
-        theirs = [known for known in registry(other).names() if known == name or known.startswith(f"{name}-")]
-        if other != kind and theirs:
+        family = [known for known in registry(other).names() if known == name or known.startswith(f"{name}-")]
+        if other != kind and family:
             nearest = hint(name, registry(kind).names())
-            raise BuddysimError(f"{kind} {shortened(name)}: unknown: {theirs[0]} is a {other}, of {command!r}{nearest}")
+            raise BuddysimError(f"{kind} {shortened(name)}: unknown: {family[0]} is a {other}, of {command!r}{nearest}")

@@ -74,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    """Add what is asked instead of the time of the given batch, and where the answer goes."""
+    """Add what is requested instead of the time of the given batch, and where the answer goes."""
     search = parser.add_mutually_exclusive_group()
     search.add_argument("--max-batch", action="store_true", help="find the largest batch that fits, for each scheme")
     search.add_argument(

@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import write_bytes
 from buddysim.contracts.contract import Contract, Subject
 from buddysim.contracts.texts import not_a_line
 from buddysim.contracts.trial_trace import trial_trace
@@ -75,7 +76,7 @@ def _taken(subject: Subject) -> Iterator[str]:
     if suffix is None or suffix == ".toml":
         return  # a file of TOML is a study, which its reader refuses
     foreign = subject.folder / f"foreign{suffix}"
-    foreign.write_bytes(_FOREIGN)
+    write_bytes(foreign, _FOREIGN)
     for file in (foreign, subject.folder / f"absent{suffix}"):
         try:
             plot(subject.name, subject.folder / "taken.svg", ResultSource(Store(subject.folder / "store"), file=file))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.output import write_bytes
 from buddysim.contracts.contract import Contract, Subject
 from buddysim.contracts.texts import not_a_line, unexplained
 
@@ -43,7 +44,7 @@ def _arguments(subject: Subject, file: Path, output: Path) -> argparse.Namespace
 def _imported(subject: Subject) -> Iterator[str]:
     output = subject.folder / "imported.bin"
     for name, content in _FOREIGN.items():
-        (subject.folder / name).write_bytes(content)
+        write_bytes(subject.folder / name, content)
     for name in (*_FOREIGN, _ABSENT):
         try:
             args = _arguments(subject, subject.folder / name, output)

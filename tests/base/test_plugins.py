@@ -140,6 +140,20 @@ def test_a_name_that_is_no_plugin(tmp_path: Path, name: str, expected: str) -> N
     assert expected in refused.stderr
 
 
+def test_a_refused_file_can_be_mended_and_loaded(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    program = (
+        "import pathlib, buddysim\n"
+        "try: buddysim.load_plugin('mine.py')\n"
+        "except buddysim.BuddysimError: pass\n"
+        "text = \"SUMMARY = 'a table'\\ndef analyse(trace, options): ...\\n\"\n"
+        "pathlib.Path('mine.py').write_text(text)\n"
+        "print(buddysim.load_plugin('mine.py').SUMMARY)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "a table\n", done.stderr
+
+
 def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
     (tmp_path / "zvc.py").write_text(COMPRESSOR.format(summary="another one"))
     refused = buddysim("list", "compressor", "--plugin", "zvc.py", cwd=tmp_path)

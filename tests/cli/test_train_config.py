@@ -196,7 +196,7 @@ def test_one_line_says_what_is_wrong(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({}, "architectures: expected a list with one of"),
+        ({}, "neither a model configuration (architectures or model_type is missing) nor an operator graph"),
         ({**CONFIG, "architectures": ["FooForCausalLM"]}, "'FooForCausalLM' is not known: expected one of"),
         ({**CONFIG, "num_attention_heads": 3}, "expected a multiple of"),
         ({**CONFIG, "num_hidden_layers": 10**9}, "num_hidden_layers: expected at most"),

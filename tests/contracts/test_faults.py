@@ -33,7 +33,8 @@ FAULTS = {
         "import faulty -o x.bin",
     ),
     "command": (
-        "NAME, HELP = 'faulty', 'a command'\ndef add_arguments(parser): pass\ndef run(args):\n    FAULT",
+        "NAME, TASK, HELP = 'faulty', 'a task', 'a command'\ndef add_arguments(parser): pass\n"
+        "def run(args):\n    FAULT",
         "faulty",
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.random_mutants import Source, changes, main, shares
+from tools.random_mutants import Source, changes, counts_of_folders, main
 
 TEXT = '''"""Says -1 < 2."""
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ class C:
 def mutated(text: str) -> list[str]:
     """Return the line of each change, changed."""
     source = Source(text)
-    found = sorted(changes(source, source.tree))
+    all_changes = sorted(changes(source, source.tree))
     return [
         (text[: one.start] + one.new + text[one.end :]).splitlines()[text.count("\n", 0, one.start)].strip()
-        for one in found
+        for one in all_changes
     ]
 
 
@@ -59,10 +59,10 @@ def test_lines_before_a_text_make_it_unique() -> None:
     assert source.whole_lines(last) == ("b = 2\ny = z\nc = x - 1", "b = 2\ny = z\nc = x + 1")
 
 
-def test_folders_share_the_count_by_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    found = shares(["report", "figures", "sweep"], 10)
-    assert sum(found.values()) == 10
-    assert all(2 <= share <= 5 for share in found.values())
+def test_folders_have_counts_by_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    counts = counts_of_folders(["report", "figures", "sweep"], 10)
+    assert sum(counts.values()) == 10
+    assert all(2 <= count <= 5 for count in counts.values())
 
 
 def test_a_seed_determines_the_list(capsys: pytest.CaptureFixture[str]) -> None:

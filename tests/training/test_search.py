@@ -9,7 +9,7 @@ from buddysim.training.search import _last
 
 @pytest.mark.parametrize("most", [1, 2, 499, 500, 998, 999, 1000])
 def test_the_last_batch_that_fits_is_found_from_few(most: int) -> None:
-    """A straight line needs one secant and its neighbour; a bound that grows slowly doesn't delay it."""
+    """A linear function needs one secant and its neighbour; a bound that grows slowly doesn't delay it."""
     tried = set()
 
     def excess(batch: int) -> tuple[int, int]:

@@ -43,7 +43,7 @@ def _page(text: str) -> str:
 
 
 def _figures(page: str) -> dict[str, Any]:
-    """Return the figures of a page's text, which its tool stores beside the table."""
+    """Return the figures of a page's text, which its tool stores next to the table."""
     figures: dict[str, Any] = read_json(FOLDER / f"{page}.json", "figures of a page", LARGEST_TABLE)
     return figures
 

@@ -16,7 +16,7 @@ from buddysim.figures.shared.study_style import draw_bars
         (("a", "b", "c"), [[-0.28, 0.72], [0, 1], [0.28, 1.28]]),
     ],
 )
-def test_bars_of_a_group_fill_the_same_width_around_its_place(
+def test_bars_of_a_group_fill_the_same_width_around_its_centre(
     labels: tuple[str, ...], expected: list[list[float]]
 ) -> None:
     """All bars of a group take 0.84 of the distance to the next."""

@@ -139,7 +139,7 @@ def test_layers_with_a_window_are_those_that_the_file_names() -> None:
     kinds = ["full_attention", "sliding_attention"]
     read = read_config({**GEMMA, "layer_types": kinds, "sliding_window": 64})
     assert read.keys.windows == [None, 64]
-    assert read_config({**GEMMA, "sliding_window": 64}).keys.windows == [64, None]  # by turns, the first one has it
+    assert read_config({**GEMMA, "sliding_window": 64}).keys.windows == [64, None]  # alternating, the first one has it
 
 
 def test_a_token_may_take_all_experts() -> None:

@@ -69,8 +69,8 @@ class RefMetadataCache:
         home = hash_index(number, self.slices) * self.l2_slices // self.slices
         if self.interleaving == "ideal" or home == own:
             return self._look_up_line(number, t, write=write)
-        there = self.between_slices(own, home, self.hop, t)
-        looked_up, known, word = self._look_up_line(number, there, write=write)
+        arrival = self.between_slices(own, home, self.hop, t)
+        looked_up, known, word = self._look_up_line(number, arrival, write=write)
         if fill and self.speculates(word):
             looked_up = self.between_slices(home, own, self.hop, looked_up)
         return RefMetadataLookup(looked_up, self.between_slices(home, own, self.hop, known), word)
