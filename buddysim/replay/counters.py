@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.plugin_modules import source_of_module
+from buddysim.base.returned import WrongReturn
 from buddysim.replay.component.counted import busy_fraction
 from buddysim.replay.counter_definitions import OF_PARTS
 from buddysim.replay.dram.counters import bytes_by_channel
@@ -25,7 +27,13 @@ def counters_of(run: ReplayRun, counted: Mapping[str, Any]) -> dict[str, Any]:
     ----------
     run : the run
     counted : what it counted (`everything_counted`)
+
+    Raises
+    ------
+    WrongReturn
+        the scheme counted less than its COUNTERS declare
     """
+    _require_declared(run.scheme, counted["scheme"])
     return {
         **{name: one.value(counted) for name, one in OF_PARTS.items() if not name.startswith(_UTILIZATION)},
         **_own_traffic(run, counted),
@@ -36,6 +44,13 @@ def counters_of(run: ReplayRun, counted: Mapping[str, Any]) -> dict[str, Any]:
         "trace.skipped_copies": run.skipped_copies,
         "horizon.pushed": counted["pushed"],
     }
+
+
+def _require_declared(scheme: Any, counted: Mapping[str, Any]) -> None:
+    for name in sorted(scheme.COUNTERS.keys() - counted.keys()):
+        module = type(scheme).__module__
+        message = f"replay scheme of {module}: counters returned no {name}, which COUNTERS declares"
+        raise WrongReturn(message, source_of_module(module))
 
 
 def everything_counted(run: ReplayRun) -> dict[str, Any]:
