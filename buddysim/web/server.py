@@ -20,7 +20,8 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": (
         "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; "
+        # A worker has the policy of its own file: it unpacks the solver and reads it from a blob.
+        "img-src 'self' data: blob:; connect-src 'self' blob:; worker-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "Referrer-Policy": "no-referrer",
