@@ -1,4 +1,4 @@
-"""Entry numbers of a trace's allocations in a run (docs/developers/architecture.md, Address space of a run)."""
+"""Entry numbers of a trace's allocations in a run (docs/developers/architecture.md, Addresses in a run)."""
 
 from __future__ import annotations
 

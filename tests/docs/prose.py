@@ -28,8 +28,7 @@ LONG_SENTENCE = 30
 MIN_CELL_WORDS = 8
 MAX_MEAN = 18.0
 MIN_SHORT_FRACTION = 0.95
-#: 60,000 words, and 1,500 for each of the six subjects that came later: models, memory, times, schemes, `fit`, Triton.
-MAX_WORDS = 60_000 + 6 * 1_500
+MAX_WORDS = 60_000
 
 ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|cf|Fig|Figs|Tab|Sec|Eq|No|approx|al)\.")
 END = re.compile(r"(?<=[.!?])[)\"*]*\s+(?=[A-Z0-9`(\[*\"])")
