@@ -77,7 +77,7 @@ def copy_with_longer_buckets(folder: Path) -> Path:
             shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         elif source.exists():
             shutil.copy2(source, folder / part)
-    port = folder / "buddysim" / "replay" / "engine" / "port.pxd"
+    port = folder / "buddysim" / "replay" / "primitives" / "port.pxd"
     text = port.read_text(encoding="utf-8")
     assert text.count("BUCKET_BITS = 16 ") == text.count("BUCKET_FINE = 67108864 ") == 1
     text = text.replace("BUCKET_BITS = 16 ", "BUCKET_BITS = 17 ").replace(

@@ -82,7 +82,9 @@ def test_a_window_and_a_sample(script: Path, tmp_path: Path) -> None:
         assert len(trace.snapshots) == 2
         assert not any(snapshot.contents for snapshot in trace.snapshots)
         maps = [(one.snapshot, one.allocation) for one in trace.size_maps]
-        assert maps == [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]  # of the arrays known by then
+        assert maps[:2] == [(0, 0), (0, 1)]  # of the arrays known by then
+        # Python frees the first two when it next searches for cycles: before the last snapshot, or after it.
+        assert maps[2:] in ([(1, 2), (1, 3)], [(1, 0), (1, 1), (1, 2), (1, 3)])
         assert "One of 2 thread blocks" in trace.provenance.assumptions["grid"]
         assert "1:2 of 3" in trace.provenance.assumptions["launches"]
         assert trace.provenance.assumptions["end"].startswith("none:")
