@@ -258,6 +258,8 @@ def test_a_broken_plugin_in_cython_is_refused(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 @pytest.mark.usefixtures("own_plugins")
 def test_an_example_keeps_its_contracts(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if example.stem == "heat":  # a workload, whose trial runs
+        pytest.importorskip("pyopencl", reason="PyOpenCL isn't installed: tools/install_extras.sh")
     assert main(["check-plugin", str(example)]) == 0, capsys.readouterr()
     assert re.search(r"^  holds ", capsys.readouterr().out, re.M)
 
