@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -138,7 +139,9 @@ def test_one_line_says_what_is_wrong(arguments, shown, capsys):
 
 def test_a_batch_that_cannot_fit_says_how_much_is_missing_and_where(tmp_path, capsys):
     path = tmp_path / "r.json"
-    files = ("--json", str(path), "--timeline", str(tmp_path / "t.svg"), "--parquet", str(tmp_path / "r.parquet"))
+    files = ["--json", str(path), "--timeline", str(tmp_path / "t.svg")]
+    if importlib.util.find_spec("pyarrow"):
+        files += ["--parquet", str(tmp_path / "r.parquet")]
     assert train("vgg19", "--batch", "1024", "--scheme", "baseline-p,vdnn-all-m", *files) == 2
     shown = capsys.readouterr().err
     assert "none of baseline-p, vdnn-all-m fits" in shown
