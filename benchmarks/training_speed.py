@@ -8,7 +8,7 @@ from benchmarks.measurement import Measurement, timed
 from buddysim.training import schemes
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_outcome
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 BATCH = 32
 MACHINE = "titan-x"

@@ -18,7 +18,7 @@ from buddysim.base.textfile import LARGEST_TABLE, read_csv
 from buddysim.training import Layer, Network
 from buddysim.training.cost.split import split
 from buddysim.training.cost.timings import MeasuredPass, timings_text
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 DATA = Path(__file__).parents[1] / "buddysim" / "training" / "cost" / "data"
 

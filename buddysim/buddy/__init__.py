@@ -5,12 +5,13 @@ The names load on first use: what asks for the options of a profile alone does n
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from buddysim.base.first_use import names_on_first_use
 
 if TYPE_CHECKING:
-    from buddysim.buddy.allocation_keys import allocation_keys
     from buddysim.buddy.distribution import Distribution
+    from buddysim.buddy.keys_by_allocation import allocation_keys
     from buddysim.buddy.other_input import targets_of_other_input
     from buddysim.buddy.profile_options import ProfileOptions
     from buddysim.buddy.profiler import AllocationProfile, Profile, profile, profile_under, profile_with
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "allocation_keys": "allocation_keys",
+    "allocation_keys": "keys_by_allocation",
     "Distribution": "distribution",
     "targets_of_other_input": "other_input",
     **dict.fromkeys(("AllocationProfile", "Profile", "profile", "profile_under", "profile_with"), "profiler"),
@@ -44,8 +45,4 @@ _HOMES = {
     **dict.fromkeys(("ALL_TARGETS", "TARGET", "Target", "Targets"), "targets"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = names_on_first_use(__name__, _HOMES)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
-from buddysim.buddy.allocation_keys import allocation_keys, ordinal_names
+from buddysim.buddy.keys_by_allocation import allocation_keys, ordinal_names
 from buddysim.buddy.targets import Target, Targets
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from buddysim.base.output import write_text
 from buddysim.base.result import file_name
 from buddysim.base.schema import Schema, checked
 from buddysim.base.textfile import parse_toml, read_text, toml_value
-from buddysim.buddy.allocation_keys import allocation_keys
+from buddysim.buddy.keys_by_allocation import allocation_keys
 
 if TYPE_CHECKING:
     from buddysim.trace import Allocation, Trace

@@ -10,7 +10,7 @@ from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.plotting import style
 from buddysim.training.contents import Codec
 from buddysim.training.contents.observed_activations import observed_activations
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting import style
 from buddysim.sweep.study_file import read_study
 from buddysim.training import schemes
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,9 @@ The names load on first use: a section of machine files needs no machine.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from buddysim.base.first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from buddysim.machine.model import Machine
@@ -21,8 +22,4 @@ _HOMES = {
     **dict.fromkeys(("Bandwidth", "Frequency", "Time"), "units"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = names_on_first_use(__name__, _HOMES)

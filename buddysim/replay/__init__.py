@@ -5,8 +5,9 @@ The names load on first use: what asks for the schemes alone does not load the d
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from buddysim.base.first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from buddysim.replay.result import ReplayResult
@@ -16,14 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["ReplayResult", "SchemeResults", "simulate", "simulate_schemes"]
 
 _HOMES = {
-    "SchemeResults": "buddysim.replay.scheme_results",
-    "ReplayResult": "buddysim.replay.result",
-    "simulate_schemes": "buddysim.replay.scheme_results",
-    "simulate": "buddysim.replay.simulation",
+    "SchemeResults": "scheme_results",
+    "ReplayResult": "result",
+    "simulate_schemes": "scheme_results",
+    "simulate": "simulation",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = names_on_first_use(__name__, _HOMES)

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from buddysim.base.first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from buddysim.training.driver import simulate
-    from buddysim.training.load_network import load_network
+    from buddysim.training.named_network import load_network
     from buddysim.training.networks.builder import NetworkBuilder
     from buddysim.training.networks.graph import Conv, Gemm, Layer, Network, Pooling
     from buddysim.training.result import TrainingResult
@@ -28,19 +29,15 @@ __all__ = [
 ]
 
 # Schemes import from this package, and `simulate` imports the schemes: so `simulate` is looked up at its first use.
-_MODULES = {
-    **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pooling"), "buddysim.training.networks.graph"),
-    "NetworkBuilder": "buddysim.training.networks.builder",
-    "TrainingResult": "buddysim.training.result",
-    "load_network": "buddysim.training.load_network",
-    "simulate": "buddysim.training.driver",
+_HOMES = {
+    **dict.fromkeys(("Conv", "Gemm", "Layer", "Network", "Pooling"), "networks.graph"),
+    "NetworkBuilder": "networks.builder",
+    "TrainingResult": "result",
+    "load_network": "named_network",
+    "simulate": "driver",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+__getattr__ = names_on_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

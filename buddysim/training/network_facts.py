@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.networks.network_bytes import baseline_network_bytes
 from buddysim.training.networks.recorded_facts import recorded_facts

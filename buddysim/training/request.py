@@ -153,7 +153,7 @@ class TrainingRequest:
         BuddysimError
             options of a model's configuration for another network
         """
-        from buddysim.training.load_network import load_network
+        from buddysim.training.named_network import load_network
         from buddysim.training.recorded_step.from_config import ConfigNetwork
 
         network = self.network if isinstance(self.network, Network) else load_network(self.network)

@@ -11,7 +11,7 @@ import buddysim
 from buddysim.base import inputs
 from buddysim.base.errors import BuddysimError
 from buddysim.machine.training import TrainingMachine
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 NAMES = ("a" * 300, "a" * 300 + ".py", "a/" * 3000, "a\0b", "")
 READERS = (buddysim.Machine.load, TrainingMachine.load, load_network, buddysim.load_plugin, buddysim.open_trace)

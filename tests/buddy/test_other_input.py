@@ -10,7 +10,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Targets, profile, targets_of_other_input
-from buddysim.buddy.allocation_keys import allocation_keys, ordinal_names
+from buddysim.buddy.keys_by_allocation import allocation_keys, ordinal_names
 from buddysim.trace import Allocation, Provenance, Trace, TraceWriter, open_trace
 from tests.buddy.traces import entries, write_trace
 

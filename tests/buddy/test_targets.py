@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ALL_TARGETS, TARGET, Targets
-from buddysim.buddy.allocation_keys import allocation_keys
+from buddysim.buddy.keys_by_allocation import allocation_keys
 from buddysim.trace import Allocation
 
 

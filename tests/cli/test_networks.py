@@ -11,7 +11,7 @@ import pytest
 
 from buddysim.cli import main
 from buddysim.training import zoo
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.toml_reader import parse_network
 
 

@@ -15,7 +15,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.training import schemes, simulate
 from buddysim.training.contents import observe_training
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from tests.training.iteration import general_scheme
 
 SMALL = """

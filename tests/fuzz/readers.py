@@ -23,7 +23,7 @@ from buddysim.training.caching_allocator.snapshot.read import read_snapshot
 from buddysim.training.contents.density_table import TableContents
 from buddysim.training.cost.calibration import parse_calibration
 from buddysim.training.cost.timings import read_timings
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
 from buddysim.training.plans.plan_file import read_plan
 from buddysim.training.recorded_step.from_config import network_from_config

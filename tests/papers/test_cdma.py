@@ -14,7 +14,7 @@ from buddysim.training.contents import Codec
 from buddysim.training.contents.density_table import TableContents
 from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations, shipped
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 
 @pytest.fixture

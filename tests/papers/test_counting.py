@@ -22,7 +22,7 @@ from buddysim.papers.vdnn.memory_usage import (
     weight_bytes,
 )
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 
 @pytest.fixture(scope="module")

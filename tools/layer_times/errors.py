@@ -19,7 +19,7 @@ from buddysim.training.cost.fit import deviations, fit_calibration
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.timings import MeasuredPass
 from buddysim.training.cost.work import PASSES
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from tools.layer_times.curve_search import fit_curves
 from tools.layer_times.shipped_fit import (
     BOUNDED,

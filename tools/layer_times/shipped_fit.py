@@ -18,7 +18,7 @@ from buddysim.training.cost.fit import DIGITS, deviations, fit_bandwidth, fit_ca
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.timings import MeasuredPass, read_timings
 from buddysim.training.cost.work import PASSES, WINOGRAD_CLASSES, ConvWork, Pass
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
 from tools.layer_times.curve_search import fit_curves
 

@@ -17,7 +17,7 @@ from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import Result
 from buddysim.training.cost import CostModel
 from buddysim.training.fit_check import FitChecks
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.request import make_options
 from buddysim.training.search import largest_batch
 

@@ -12,7 +12,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.cdma.paper_networks import NETWORKS
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.schemes import cdma_engine
 
 PEAK = "pcie3-peak"  # what the engine is made for (Sec. V)

@@ -12,7 +12,7 @@ from buddysim.training.contents import ActivationSource, Codec, mean_compressed_
 from buddysim.training.cost import CostModel
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import vdnn
 

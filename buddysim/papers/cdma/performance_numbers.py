@@ -29,7 +29,7 @@ from buddysim.training.contents import Codec, MapContents, mean_compressed_fract
 from buddysim.training.contents.generated import GeneratedContents
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_plan
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.request import make_options
 from buddysim.training.schemes import cdma
 

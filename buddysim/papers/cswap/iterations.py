@@ -29,7 +29,7 @@ from buddysim.training.fit_check import allocate_tensors
 from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.iteration.schedule import schedule
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.request import make_options
 from buddysim.training.schemes import cswap
 from buddysim.training.schemes._links import link_rate

@@ -13,7 +13,7 @@ from buddysim.papers.cswap.iterations import decisions, epochs, training_text
 from buddysim.papers.cswap.paper_networks import CASES, LINK, TENSORS
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 VGG16 = CASES[2], "VGG16"
 _MIB = 2**20

@@ -13,7 +13,7 @@ from buddysim.training.iteration.build import build
 from buddysim.training.iteration.plan import Plan
 from buddysim.training.iteration.program import Program
 from buddysim.training.iteration.schedule import schedule
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.request import make_options
 from buddysim.training.schemes import gist
 

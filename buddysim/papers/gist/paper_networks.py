@@ -24,7 +24,7 @@ from buddysim.training import Network, schemes
 from buddysim.training.contents import MapContents
 from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate_plan
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.request import make_options
 from buddysim.training.schemes import gist

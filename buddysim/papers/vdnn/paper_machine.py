@@ -8,7 +8,7 @@ from buddysim.machine.training import TrainingMachine
 from buddysim.papers.simulated_values import SimulatedValue, simulates
 from buddysim.papers.vdnn.paper_networks import DEEP, GIB
 from buddysim.sweep.cached_results import SavedResults
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 
 @simulates("titan-x-flops", "titan-x-bandwidth", "titan-x-memory", "host-memory")

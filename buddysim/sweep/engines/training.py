@@ -22,7 +22,7 @@ from buddysim.sweep.engine_protocol import Settings, plugin_checksums, require_f
 from buddysim.sweep.engines import machines
 from buddysim.training import schemes, zoo
 from buddysim.training.driver import simulate_request
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
 from buddysim.training.options.config_options import ConfigOptions
 from buddysim.training.recorded_step.from_config import ConfigNetwork

@@ -35,7 +35,7 @@ from buddysim.formats.activations import (
     payload_sizes,
 )
 from buddysim.training.contents.maps import depths, roles
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Layer, Network, Shape
 from buddysim.training.networks.reduced import reduced

@@ -5,8 +5,9 @@ The names load on first use: a precision's name needs no machine.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from buddysim.base.first_use import names_on_first_use
 
 if TYPE_CHECKING:
     from buddysim.training.cost.model import ConvAlgorithm, CostModel
@@ -16,8 +17,4 @@ __all__ = ["PASSES", "ConvAlgorithm", "CostModel", "Pass"]
 
 _HOMES = {"ConvAlgorithm": "model", "CostModel": "model", "PASSES": "work", "Pass": "work"}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = names_on_first_use(__name__, _HOMES)

@@ -29,7 +29,7 @@ from buddysim.formats.operator_graph import OperatorGraph, load_operators  # noq
 from buddysim.training import simulate  # noqa: E402
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent  # noqa: E402
 from buddysim.training.autograd.tape import Tape  # noqa: E402
-from buddysim.training.load_network import load_network  # noqa: E402
+from buddysim.training.named_network import load_network  # noqa: E402
 from buddysim.training.networks.captured.network import CapturedNetwork  # noqa: E402
 from buddysim.training.networks.captured.other_batch import OtherBatch  # noqa: E402
 from buddysim.training.networks.captured.remarks import generic_fractions  # noqa: E402

@@ -21,7 +21,7 @@ from buddysim.training.contents.observe_training import (
     observe_training,
     read_fashion_mnist,
 )
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 
 def write_images(folder: Path, part: str, count: int, seed: int) -> None:

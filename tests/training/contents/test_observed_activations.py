@@ -21,7 +21,7 @@ from buddysim.formats.activations import (
 from buddysim.training.contents import Codec
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.contents.observed_activations import ObservedActivations, observed_activations
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
 from buddysim.training.zoo import names
 

@@ -26,7 +26,7 @@ from buddysim.training.contents.maps import roles
 from buddysim.training.contents.observed_activations import ObservedActivations
 from buddysim.training.contents.one_to_one import OneToOneContents, mismatch
 from buddysim.training.contents.reduced_trainings import TRAININGS, path_of, training_of
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
 

@@ -7,7 +7,7 @@ import pytest
 from buddysim.training import Conv
 from buddysim.training.cost.algorithms import ALGORITHMS, available, fft_tiles, padded_power_of_two
 from buddysim.training.cost.work import PASSES, ConvWork
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 LENET_1 = ConvWork(Conv(1, 20, 28, 28, 24, 24, 5, 5, 1, 1, 0, 0), 1)
 LENET_2 = ConvWork(Conv(20, 50, 12, 12, 8, 8, 5, 5, 1, 1, 0, 0), 1)

@@ -16,7 +16,7 @@ from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.calibration import GROUPS, VERSIONS, Calibration, common, shipped
 from buddysim.training.cost.curve import PassTimeModel, PeakRates
 from buddysim.training.cost.work import ConvWork, MatmulWork
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 MODELS = {
     (machine, library): CostModel.load(machine, library)

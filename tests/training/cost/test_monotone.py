@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from buddysim.training import Conv, Network, zoo
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.work import ConvWork, MatmulWork, Pass
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
 
 LIMIT = 1.1

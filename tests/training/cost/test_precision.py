@@ -10,7 +10,7 @@ from buddysim.training import simulate
 from buddysim.training.cost import PASSES, CostModel
 from buddysim.training.cost.precision import PRECISIONS
 from buddysim.training.cost.work import MatmulWork
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 LARGE = MatmulWork(1 << 17, 1 << 14, 1 << 14)
 

@@ -18,7 +18,7 @@ from buddysim.training.iteration.build import build
 from buddysim.training.iteration.memory_usage import FailedRequest
 from buddysim.training.iteration.recorded_program import recorded_program
 from buddysim.training.iteration.schedule import schedule
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.options.checkpoint_rule import CheckpointRule
 from buddysim.training.options.optimizer_offload import DEVICES, LIBRARIES, OptimizerOffload

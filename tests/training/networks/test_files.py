@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training import zoo
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.toml_reader import parse_network
 from buddysim.training.networks.toml_writer import to_toml
 

@@ -10,7 +10,7 @@ import pytest
 from buddysim.base.errors import BuddysimError
 from buddysim.cli import main
 from buddysim.training import Layer
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 torch = pytest.importorskip("torch")
 

@@ -7,7 +7,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.contents.reduced_trainings import TRAININGS
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.reduced import reduced
 

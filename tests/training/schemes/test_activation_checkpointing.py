@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.schemes.activation_checkpointing import split_points
 
 

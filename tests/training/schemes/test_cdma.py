@@ -15,7 +15,7 @@ from buddysim.training.contents import Codec
 from buddysim.training.contents.activation_options import make_codec
 from buddysim.training.contents.generated import relu_map
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
 from buddysim.training.schemes import cdma
 from buddysim.training.schemes.cdma import CompressedCopies

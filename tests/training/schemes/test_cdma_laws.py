@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from buddysim.training.driver import simulate_outcome
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.outcome import IterationOutcome
 
 NETWORKS = ("alexnet", "squeezenet-cifar10", "nin-cifar10")

@@ -19,7 +19,7 @@ from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import LiveSetCounter
 from buddysim.training.iteration.program import ProgramTensor
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import IterationOutcome
 from buddysim.training.request import make_options

@@ -11,7 +11,7 @@ from buddysim.report.screen import format_as_text
 from buddysim.report.training_screen import training_parts
 from buddysim.training import simulate
 from buddysim.training.driver import simulate_outcome
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.schemes.vdnn_dyn import FASTER_WITH_LESS
 
 MIB = 2**20

@@ -11,7 +11,7 @@ import pytest
 import buddysim
 from buddysim.cli import main
 from buddysim.training import NetworkBuilder, schemes, simulate
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 NO_CONV = "nothing to offload: no CONV layers"
 

@@ -14,7 +14,7 @@ from buddysim.training.cost import CostModel
 from buddysim.training.driver import simulate, simulate_plan
 from buddysim.training.fit_check import FitChecks
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Layer, Network
 from buddysim.training.request import make_options
 from buddysim.training.result import oom_counters

@@ -10,7 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training import schemes
 from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration.plan import TrainingOptions
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.builder import NetworkBuilder
 from buddysim.training.networks.graph import Network
 from buddysim.training.outcome import IterationOutcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.network_bytes import baseline_network_bytes
 
 GIB = 2**30

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from buddysim.training import Layer, Network
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 MIB, GIB = 2**20, 2**30
 

@@ -8,7 +8,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training import zoo
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 
 # Published counts, weights and biases; batch normalisation's learned scales and shifts count, its averages don't.
 EXACT = {

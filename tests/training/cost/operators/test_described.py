@@ -10,7 +10,7 @@ from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.attention import attention_seconds
 from buddysim.training.cost.operators.products import product_seconds
 from buddysim.training.cost.work import PASSES, ConvWork, MatmulWork
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Gemm
 from buddysim.training.networks.recorded.work import AttentionWork
 

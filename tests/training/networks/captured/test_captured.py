@@ -13,7 +13,7 @@ from buddysim.training import simulate
 from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.records import AllocationEvent, FreeEvent, Operand, Product
 from buddysim.training.iteration.recorded_allocator import two_iterations
-from buddysim.training.load_network import load_network
+from buddysim.training.named_network import load_network
 from buddysim.training.networks.captured.gpu_rules import UpdateTemporary, launched_together, update_temporaries
 from buddysim.training.networks.captured.known_operators import is_generic
 from buddysim.training.networks.captured.network import CapturedNetwork
