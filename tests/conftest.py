@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from buddysim.base import plugin_modules
 from tests.noted_reads import NotedReads
 from tests.processor_time import ProcessorTime
 
@@ -78,6 +79,15 @@ def _no_unexpected_error(request: pytest.FixtureRequest) -> Iterator[None]:
         report.unlink(missing_ok=True)
     if texts and request.node.get_closest_marker("unexpected") is None:
         pytest.fail("an unexpected error, exit code 70:\n" + "\n".join(texts), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _own_plugins() -> Iterator[None]:
+    """Forget the plug-ins that a test loads: no later test of this process knows them."""
+    before = set(plugin_modules.loaded)
+    yield
+    for file in set(plugin_modules.loaded) - before:
+        del sys.modules[plugin_modules.loaded.pop(file).__name__]
 
 
 @pytest.fixture(autouse=True)

@@ -234,7 +234,6 @@ def check(broken: Broken, code: int, out: str, err: str, file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-@pytest.mark.usefixtures("own_plugins")
 def test_a_broken_plugin_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = changed(BROKEN[name], tmp_path)
     code = main(["check-plugin", str(file)])
@@ -256,7 +255,6 @@ def test_a_broken_plugin_in_cython_is_refused(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-@pytest.mark.usefixtures("own_plugins")
 def test_an_example_keeps_its_contracts(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if example.stem == "heat":  # a workload, whose trial runs
         pytest.importorskip("pyopencl", reason="PyOpenCL isn't installed: tools/install_extras.sh")

@@ -51,7 +51,6 @@ def ended(kind: str, fault: str, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.unexpected
-@pytest.mark.usefixtures("own_plugins")
 @pytest.mark.parametrize("kind", FAULTS)
 def test_an_error_names_the_plugin(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -63,7 +62,6 @@ def test_an_error_names_the_plugin(
 
 
 @pytest.mark.unexpected
-@pytest.mark.usefixtures("own_plugins")
 @pytest.mark.parametrize("kind", FAULTS)
 def test_nothing_returned_names_the_plugin(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -78,7 +76,6 @@ def test_nothing_returned_names_the_plugin(
     assert [path.name for path in tmp_path.glob("x.*")] == []
 
 
-@pytest.mark.usefixtures("own_plugins")
 def test_a_file_that_a_plugin_cannot_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
