@@ -138,7 +138,7 @@ def _refuse_import(what: str, error: BaseException) -> NoReturn:
 
 def _load_installed() -> None:
     """Imports the plug-ins of installed packages, once."""
-    for entry in _entries():
+    for entry in entries():
         if entry.name not in installed:
             _busy.append(entry.name)
             try:
@@ -148,7 +148,8 @@ def _load_installed() -> None:
 
 
 @cache
-def _entries() -> list[EntryPoint]:
+def entries() -> list[EntryPoint]:
+    """Return the entry points of installed packages' plug-ins, by name, without importing them."""
     return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
 
 

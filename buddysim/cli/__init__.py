@@ -28,6 +28,7 @@ from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
 from buddysim.base.returned import returned
 from buddysim.base.terminal import say
+from buddysim.cli.stored_completion import store_script, stored_script
 
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
 
@@ -250,7 +251,13 @@ def _run_inside(run: Callable[[], int]) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
-    _load_plugins(arguments)
+    inherited, named, shell = _scan(arguments)
+    script = stored_script(shell, [*inherited, *named]) if shell else None
+    if script is not None:
+        print(script, flush=True)
+        raise Finished(0)
+    for file in named:
+        plugins.load_plugin(file)
     args = make_parser(complete=any(text.startswith(COMPLETION) for text in arguments)).parse_args(arguments)
     if args.command != "capture":  # whose scripts may draw; figures here go to files, and matplotlib fails for others
         os.environ.pop("MPLBACKEND", None)
@@ -315,21 +322,42 @@ def _add_plugin_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _load_plugins(argv: Sequence[str]) -> None:
-    """Load plug-ins before the parser is made: help and arguments know what they define.
+def _scan(argv: Sequence[str]) -> tuple[list[str], list[str], str | None]:
+    """Return what precedes the parser: help, arguments and a completion script know what plug-ins define.
 
     Those that the environment names run code that the command line doesn't show: the first line of every command does.
+
+    Returns
+    -------
+    the plug-ins of the environment, those of the command line, and the shell where its script is all that is requested
     """
     scanner = Parser(prog="buddysim", add_help=False, allow_abbrev=False)
     _add_plugin_argument(scanner)
+    scanner.add_argument(COMPLETION, dest="shells", nargs="?", action="append")
     inherited = [str(Path(name).resolve()) for name in os.environ.get(plugins.VARIABLE, "").split(os.pathsep) if name]
     if inherited:
         say(f"plug-ins of {plugins.VARIABLE}: {', '.join(inherited)}")
-    for file in scanner.parse_known_args(argv)[0].plugin or ():
-        plugins.load_plugin(file)
+    known, others = scanner.parse_known_args(argv)
+    shells: list[str | None] = known.shells if not others and known.shells else []
+    return inherited, known.plugin or [], shells[0] if len(shells) == 1 else None
+
+
+class _PrintCompletion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
+        import shtab
+
+        script = shtab.complete(parser, values)
+        store_script(values, script)
+        print(script)
+        parser.exit()
 
 
 def _add_completion(parser: argparse.ArgumentParser) -> None:
     import shtab
 
-    shtab.add_argument_to(parser, [COMPLETION], help="name of a shell whose completion script is printed")
+    parser.add_argument(
+        COMPLETION,
+        action=_PrintCompletion,
+        choices=shtab.SUPPORTED_SHELLS,
+        help="name of a shell whose completion script is printed",
+    )

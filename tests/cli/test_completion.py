@@ -29,6 +29,7 @@ def completed(script: Path, *words: str) -> list[str]:
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("completion") / "buddysim.bash"
     with path.open("w") as file, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(path.parent))  # none that was stored
         patch.setattr("sys.stdout", file)
         with pytest.raises(SystemExit):
             main(["--print-completion", "bash"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,13 @@ def test_the_help_of_train_knows_schemes_and_options_but_no_library_of_arrays() 
         "rich",
     }
     assert len(modules) < 460
+
+
+def test_a_stored_completion_script_needs_no_library_and_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert {"numpy", "shtab", "buddysim.cli.run"} <= modules_after("--print-completion", "bash")
+    modules = modules_after("--print-completion", "bash")
+    assert not modules & {"numpy", "pydantic", "rich", "shtab", "matplotlib", "buddysim.cli.run"}
+    assert len(modules) < 210
