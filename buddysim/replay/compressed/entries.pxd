@@ -160,9 +160,9 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     location.channel.moved[<int>OVERFETCH] += plan.demand + plan.overfetch - demand
     if plan.buddy:
         buddy_demand = min(requested - demand, plan.buddy)
-        m.count.link_read[<int>OVERFETCH] += SECTOR_BYTES * (plan.buddy - buddy_demand)
-        m.count.link_read[<int>DEMAND] -= SECTOR_BYTES * (plan.buddy - buddy_demand)
-        done = max_i64(done, link_read(m, SECTOR_BYTES * plan.buddy, DEMAND, size.known_ps))
+        m.link.read_payload[<int>OVERFETCH] += SECTOR_BYTES * (plan.buddy - buddy_demand)
+        m.link.read_payload[<int>DEMAND] -= SECTOR_BYTES * (plan.buddy - buddy_demand)
+        done = max_i64(done, link_read(&m.link, &m.waits, SECTOR_BYTES * plan.buddy, DEMAND, size.known_ps))
         entries.count.buddy_fills += 1
         allocation.overflow_accesses += 1
     sectors[0] = plan.filled_mask
@@ -198,14 +198,14 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
         if sectors:
             arrival_ps = device_read(m, &location, sectors, READ_MODIFY_WRITE, t)
         if old.buddy:
-            arrival_ps = max_i64(arrival_ps, link_read(m, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
+            arrival_ps = max_i64(arrival_ps, link_read(&m.link, &m.waits, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
         t = arrival_ps if raw else compressor_done(m, &entries.compressor, slice, arrival_ps)
     t = accepted_ps = compressor_done(m, &entries.compressor, slice, t)
     if new.device:
         accepted_ps = device_write(m, &location, new.device, WRITEBACK, t)
     if new.buddy:
-        accepted_ps = max_i64(accepted_ps, link_write(m, SECTOR_BYTES * new.buddy, WRITEBACK, t))
+        accepted_ps = max_i64(accepted_ps, link_write(&m.link, &m.waits, SECTOR_BYTES * new.buddy, WRITEBACK, t))
     if buddy:
         entries.count.buddy_writebacks += 1
         allocation.overflow_accesses += 1

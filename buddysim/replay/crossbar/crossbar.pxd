@@ -1,11 +1,12 @@
 """Requests and replies through ports; or through the hooks that replace ports."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, count_wait, port_transfer_counted
+from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts
 from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.primitives.compiler_hints cimport unlikely
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport REPLY_PORT, REQUEST_PORT, SLICE_PORT
+from buddysim.replay.primitives.waits cimport count_wait, port_transfer_counted
 
 
 cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
@@ -13,9 +14,9 @@ cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, 
     if unlikely(m.crossbar.send_requests != NULL):
         m.last_slice_ps = m.crossbar.send_requests(m, sm, slice, n, t) + m.crossbar.request_ps
         return m.last_slice_ps
-    t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, requests * m.crossbar.request_cost)
+    t = port_transfer_counted(&m.waits, REQUEST_PORT, &sm.requests, t, requests * m.crossbar.request_cost)
     m.last_slice_ps = t + m.crossbar.request_ps
-    return port_transfer_counted(m, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.l2.slice_cost)
+    return port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.l2.slice_cost)
 
 
 cdef inline int64_t reply_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int64_t t) noexcept nogil:
@@ -23,10 +24,10 @@ cdef inline int64_t reply_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, in
     cdef int64_t departure_ps
     if unlikely(m.crossbar.send_replies != NULL):
         departure_ps = m.crossbar.send_replies(m, sm, slice, n, t)
-        count_wait(m, REPLY_PORT, max_i64(0, departure_ps - (n - 1) * m.crossbar.sector_ps - t))
+        count_wait(&m.waits, REPLY_PORT, max_i64(0, departure_ps - (n - 1) * m.crossbar.sector_ps - t))
         return departure_ps + m.crossbar.reply_ps
     t += m.crossbar.reply_ps
-    t = port_transfer_counted(m, REPLY_PORT, &sm.replies, t, n * m.crossbar.reply_cost)
+    t = port_transfer_counted(&m.waits, REPLY_PORT, &sm.replies, t, n * m.crossbar.reply_cost)
     return t + (n - 1) * m.crossbar.sector_ps
 
 

@@ -1,8 +1,9 @@
 """Set-up of the crossbar."""
 from buddysim.replay.crossbar.input_queues cimport input_queues_init, reserve_between_slices
-from buddysim.replay.memory.memory cimport Crossbar, port_transfer_counted
+from buddysim.replay.memory.memory cimport Crossbar
 from buddysim.replay.primitives.arena cimport arena_zeroed
 from buddysim.replay.primitives.kinds cimport SLICE_PORT
+from buddysim.replay.primitives.waits cimport port_transfer_counted
 
 
 cdef int crossbar_init(Arena* arena, MemorySystem* m, dict n) except -1:
@@ -20,4 +21,4 @@ cdef int64_t between_slices(MemorySystem* m, Slice* sender, Slice* receiver, int
     """Sends a sector from one slice to another at `t`; returns its start there."""
     if m.crossbar.send_requests != NULL:
         return reserve_between_slices(m, sender, receiver, t) + latency_ps
-    return port_transfer_counted(m, SLICE_PORT, &receiver.port, t + latency_ps, m.l2.slice_cost)
+    return port_transfer_counted(&m.waits, SLICE_PORT, &receiver.port, t + latency_ps, m.l2.slice_cost)

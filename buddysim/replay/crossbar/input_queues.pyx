@@ -1,13 +1,14 @@
 """Input queues, replies through reservation tables, and the arbitration between SMs whose requests meet at a slice."""
 from libc.stdint cimport int64_t
 
-from buddysim.replay.memory.memory cimport Slice, SmPorts, count_wait
+from buddysim.replay.memory.memory cimport Slice, SmPorts
 from buddysim.replay.primitives.arena cimport arena_zeroed
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport REQUEST_PORT
 from buddysim.replay.primitives.reservation_table cimport (
     ReservationTable, SlotGrid, reserve_first_free, slot_at, slot_grid, table_init,
 )
+from buddysim.replay.primitives.waits cimport count_wait
 
 ctypedef int64_t (*EarliestOp)(const MemorySystem* m, SmPorts* sm, const Slice* slice, int64_t t) noexcept nogil
 ctypedef void (*RecordOp)(const MemorySystem* m, SmPorts* sm, Slice* slice, int64_t departure_ps) noexcept nogil
@@ -76,7 +77,7 @@ cdef inline int64_t send_through_queue(MemorySystem* m, SmPorts* sm, Slice* slic
         if record != NULL:
             record(m, sm, slice, departure_ps)
     departure_ps = max_i64(t, departure_ps - (requests - 1) * max_i64(m.crossbar.queue_sector_ps, m.crossbar.slice_grid.slot_ps))
-    count_wait(m, REQUEST_PORT, departure_ps - t)
+    count_wait(&m.waits, REQUEST_PORT, departure_ps - t)
     return departure_ps
 
 

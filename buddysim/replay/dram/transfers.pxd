@@ -2,9 +2,10 @@
 from libc.stdint cimport int64_t
 
 from buddysim.replay.dram.dram cimport DeviceLocation, banked_read, dram_write
-from buddysim.replay.memory.memory cimport MemorySystem, count_wait
+from buddysim.replay.memory.memory cimport MemorySystem
 from buddysim.replay.primitives.compiler_hints cimport unlikely
 from buddysim.replay.primitives.kinds cimport DRAM_WRITE, Traffic
+from buddysim.replay.primitives.waits cimport count_wait
 
 
 cdef int64_t device_fetch_generic(MemorySystem* m, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil
@@ -30,5 +31,5 @@ cdef inline int64_t device_write(MemorySystem* m, const DeviceLocation* location
                                  int64_t t) noexcept nogil:
     """`dram_write`; counts the wait."""
     cdef int64_t accepted_ps = dram_write(&m.dram, location, bursts, kind, t)
-    count_wait(m, DRAM_WRITE, accepted_ps - t)
+    count_wait(&m.waits, DRAM_WRITE, accepted_ps - t)
     return accepted_ps

@@ -382,10 +382,11 @@ cdef class ReplayEngine:
         for name in ("bursts", "moved", "row_hits", "row_misses", "queued_bursts"):
             result[f"dram_{name}"] = [channel[name] for channel in channels]
         result["device"] = [sum(kind) for kind in zip(*result["dram_moved"], strict=True)]
-        result["waits"] = self.waits(result) if m.waits != NULL else None
+        result["waits"] = self.waits(result) if m.waits.bins != NULL else None
         for bins in (result["load_histogram"], result["memory_histogram"], *(result["waits"] or ())):
             bins[SHOWN_BINS - 1:] = [sum(bins[SHOWN_BINS - 1:])]
         result["l2_reads"] = m.count.l2_read_hits + m.count.l2_read_mshr_merges + m.count.l2_read_misses
+        result["link_read"], result["link_write"] = m.link.read_payload, m.link.write_payload
         result["link_read_total_bytes"], result["link_write_total_bytes"] = m.link.read_bytes, m.link.write_bytes
         result["allocations"] = [
             (m.allocations[i].fills, m.allocations[i].writebacks, m.allocations[i].overflow_accesses)
@@ -417,7 +418,7 @@ cdef class ReplayEngine:
         """Waits by queue and bin."""
         cdef int queue, bin
         cdef list waits = [
-            [self.state.m.waits[HISTOGRAM_BINS * queue + bin] for bin in range(HISTOGRAM_BINS)] for queue in range(QUEUES)
+            [self.state.m.waits.bins[HISTOGRAM_BINS * queue + bin] for bin in range(HISTOGRAM_BINS)] for queue in range(QUEUES)
         ]
         loads = sum(waits[<int>REPLY_PORT])
         for queue, total in (       # these queues do not count requests that do not wait

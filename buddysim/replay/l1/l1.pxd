@@ -5,7 +5,7 @@ A banking (`banking/`) may replace `l1_enter`: it decides when each line of a me
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from buddysim.replay.l2.l2 cimport l2_load, l2_store
-from buddysim.replay.memory.memory cimport MemorySystem, SmPorts, count_wait, histogram_add
+from buddysim.replay.memory.memory cimport MemorySystem, SmPorts
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.primitives.cache cimport (
@@ -15,6 +15,7 @@ from buddysim.replay.primitives.compiler_hints cimport unlikely
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport L1_MSHR, L1_PORT, L1_STORE
 from buddysim.replay.primitives.mshrs cimport Mshrs, mshr_pop_earlier
+from buddysim.replay.primitives.waits cimport count_wait, histogram_add
 from buddysim.replay.sm.stream cimport StreamOp
 
 # L1 of one SM, except for its lines. One cache line of the CPU.
@@ -56,7 +57,7 @@ cdef inline int64_t l1_enter(const L1s* l1, MemorySystem* m, L1* sm_l1, int64_t 
     cdef int64_t t = now
     if sm_l1.free_ps > now:
         t = sm_l1.free_ps
-        count_wait(m, L1_PORT, t - now)
+        count_wait(&m.waits, L1_PORT, t - now)
     sm_l1.free_ps = t + l1.line_ps
     return t
 
@@ -112,7 +113,7 @@ cdef inline int64_t l1_load(const L1s* l1, MemorySystem* m, L1* sm_l1, SmPorts* 
         ready_ps = set.ready_ps + way
     mshr = mshr_pop_earlier(&sm_l1.loads)
     if mshr[0] > t:                 # all busy: this access blocks later ones
-        count_wait(m, L1_MSHR, mshr[0] - t)
+        count_wait(&m.waits, L1_MSHR, mshr[0] - t)
         sm_l1.free_ps += mshr[0] - t
         start = mshr[0]
     start = mshr[0] = l2_load(m, ports, at, missing, False, start)
@@ -127,7 +128,7 @@ cdef inline int64_t l1_store(MemorySystem* m, L1* sm_l1, SmPorts* ports, const L
     """Stores sectors of a line: write-through, no allocation. Returns the arrival of the acknowledgement."""
     cdef int64_t* mshr = mshr_pop_earlier(&sm_l1.stores)
     if mshr[0] > t:
-        count_wait(m, L1_STORE, mshr[0] - t)
+        count_wait(&m.waits, L1_STORE, mshr[0] - t)
         sm_l1.free_ps += mshr[0] - t
         t = mshr[0]
     t = l2_store(m, ports, at, written, fully_written, t)

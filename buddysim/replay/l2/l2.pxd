@@ -2,7 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from buddysim.replay.crossbar.crossbar cimport reply_arrival, request_arrival
-from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, count_wait, histogram_add, port_transfer_counted
+from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.primitives.cache cimport (
@@ -14,6 +14,7 @@ from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport L2_MSHR, REQUEST_PORT, SLICE_PORT
 from buddysim.replay.primitives.mshrs cimport mshr_pop
 from buddysim.replay.primitives.port cimport port_transfer
+from buddysim.replay.primitives.waits cimport count_wait, histogram_add, port_transfer_counted
 
 
 cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_t way) noexcept nogil:
@@ -68,7 +69,7 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
     cdef unsigned int filled = missing
     m.count.l2_read_misses += sector_count(missing)
     if unlikely(mshr[0] > t):
-        count_wait(m, L2_MSHR, mshr[0] - t)
+        count_wait(&m.waits, L2_MSHR, mshr[0] - t)
         begin = mshr[0]
     if unlikely(m.l2.fetch_pairs):
         m.l2.extra_fetch_mask = pair_partners(missing) & ~(missing | line[0])
@@ -83,7 +84,9 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
 
 cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int rewritten, int64_t t) noexcept nogil:
     """Delays a store for its sectors that are already dirty; returns the time at which they have passed the slice's port."""
-    return port_transfer_counted(m, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.l2.dirty_store_cost) if rewritten else t
+    if not rewritten:
+        return t
+    return port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.l2.dirty_store_cost)
 
 
 cdef inline int64_t home_slice_load(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int requested,
@@ -126,7 +129,7 @@ cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at
     cdef int64_t data
     cdef Slice* slice = &m.l2.slices[at.slice]
     if unlikely(m.l2.partitioned_load != NULL):
-        t = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, m.crossbar.request_cost) + m.crossbar.request_ps
+        t = port_transfer_counted(&m.waits, REQUEST_PORT, &sm.requests, t, m.crossbar.request_cost) + m.crossbar.request_ps
         m.last_slice_ps = t
         data = m.l2.partitioned_load(m, sm, at, requested, for_atomic, t)
     else:
@@ -147,9 +150,9 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
     cdef CacheSet set = cache_set(&m.l2.cache, at.l2_set)
     if unlikely(m.l2.remote_store_delay != NULL):
         extra_ps = m.l2.remote_store_delay(m, sm, at, written)
-        arrival = port_transfer_counted(m, REQUEST_PORT, &sm.requests, t, n * m.crossbar.request_cost)
+        arrival = port_transfer_counted(&m.waits, REQUEST_PORT, &sm.requests, t, n * m.crossbar.request_cost)
         arrival += m.crossbar.request_ps + (extra_ps >> 1)
-        arrival = port_transfer_counted(m, SLICE_PORT, &slice.port, arrival, n * m.l2.slice_cost)
+        arrival = port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, arrival, n * m.l2.slice_cost)
     else:
         arrival = request_arrival(m, sm, slice, n, n, t)
     if unlikely(m.on_access != NULL):

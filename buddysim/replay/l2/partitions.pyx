@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.l2.l2 cimport evict_line, home_slice_load
 from buddysim.replay.memory.address_map cimport CacheLocation
-from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts, port_transfer_counted
+from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.cache cimport (
     PENDING, DIRTY, Line, CacheSet, mark_pending, cache_empty_way, cache_find, pending_at, cache_replace, cache_set,
@@ -13,6 +13,7 @@ from buddysim.replay.primitives.division cimport divide, divisor
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport SLICE_PORT
 from buddysim.replay.primitives.mshrs cimport mshr_pop
+from buddysim.replay.primitives.waits cimport port_transfer_counted
 
 
 cdef int partitions_init(MemorySystem* m, dict n) except -1:
@@ -52,7 +53,7 @@ cdef int64_t partitioned_load(MemorySystem* m, const SmPorts* sm, const LineLoca
     if for_atomic:
         home.slice, home.set_offset = at.slice, at.l2_set
         invalidate_replicas(m, &home, at.entry, requested)
-    t = port_transfer_counted(m, SLICE_PORT, &slice.port, t + request_ps, sector_count(requested) * m.l2.slice_cost)
+    t = port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, t + request_ps, sector_count(requested) * m.l2.slice_cost)
     if m.on_access != NULL:
         t = m.on_access(m, at.entry, t)
     return home_slice_load(m, slice, at, requested, for_atomic, t) + return_ps
@@ -72,7 +73,7 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
     cdef CacheSet set
     replica_location(m, at.slice, at.l2_set, partition, &cache_location)
     local_slice = &m.l2.slices[cache_location.slice]
-    t = port_transfer_counted(m, SLICE_PORT, &local_slice.port, t, sector_count(requested) * m.l2.slice_cost)
+    t = port_transfer_counted(&m.waits, SLICE_PORT, &local_slice.port, t, sector_count(requested) * m.l2.slice_cost)
     if m.on_access != NULL:
         t = m.on_access(m, at.entry, t)
     set = cache_set(&m.l2.cache, cache_location.set_offset)
@@ -100,7 +101,7 @@ cdef int64_t load_through_replica(MemorySystem* m, const LineLocation* at, unsig
     mshr = mshr_pop(&local_slice.mshrs)
     home = &m.l2.slices[at.slice]
     done = max_i64(t, mshr[0]) + request_ps
-    done = port_transfer_counted(m, SLICE_PORT, &home.port, done, sector_count(missing) * m.l2.slice_cost)
+    done = port_transfer_counted(&m.waits, SLICE_PORT, &home.port, done, sector_count(missing) * m.l2.slice_cost)
     done = home_slice_load(m, home, at, missing, False, done) + return_ps
     mshr[0] = done
     set.lines[way] = mark_pending(line, ready_ps, missing, t, done)

@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t
 
 from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.kinds cimport TRAFFIC_KINDS
 from buddysim.replay.primitives.port cimport Port
 
 cdef enum LinkTransfer:
@@ -27,6 +28,8 @@ cdef struct Link:
     Port* ports            # [2]: read direction, write direction
     int64_t read_bytes     # payload and headers carried
     int64_t write_bytes
+    int64_t[TRAFFIC_KINDS] read_payload  # bytes by Traffic
+    int64_t[TRAFFIC_KINDS] write_payload
 
 
 cdef inline int64_t bytes_with_headers(const Link* link, int64_t payload) noexcept nogil:

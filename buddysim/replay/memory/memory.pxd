@@ -10,17 +10,13 @@ from buddysim.replay.link.link cimport Link
 from buddysim.replay.primitives.address_map_simd cimport LineLocation, LocationRules
 from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.primitives.cache cimport CacheSet, Line, SectorCache
-from buddysim.replay.primitives.compiler_hints cimport unlikely
 from buddysim.replay.primitives.division cimport Divisor
-from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.horizon cimport Horizon
-from buddysim.replay.primitives.kinds cimport HISTOGRAM_BINS, TRAFFIC_KINDS, Queue, Traffic
+from buddysim.replay.primitives.kinds cimport HISTOGRAM_BINS
 from buddysim.replay.primitives.mshrs cimport Mshrs
-from buddysim.replay.primitives.port cimport Port, port_try_reserve
+from buddysim.replay.primitives.port cimport Port
 from buddysim.replay.primitives.reservation_table cimport ReservationTable, SlotGrid
-
-cdef extern from *:
-    int leading_zeros "__builtin_clzll"(unsigned long long x) noexcept nogil
+from buddysim.replay.primitives.waits cimport Waits
 
 # Lookups count hits, accesses that join a miss in flight (MSHR merges), and the rest, which miss.
 cdef struct Counters:
@@ -47,8 +43,6 @@ cdef struct Counters:
     int64_t dirty_sectors_overwritten  # dirty sectors that a memcpy or memset overwrote in memory
     int64_t dirty_sectors_freed        # dirty sectors of freed allocations
     int64_t load_ps                    # sum over `load_histogram`: issue to arrival of loads that miss the L1
-    int64_t[TRAFFIC_KINDS] link_read   # bytes by Traffic
-    int64_t[TRAFFIC_KINDS] link_write  # bytes by Traffic
     int64_t[HISTOGRAM_BINS] load_histogram
     int64_t[HISTOGRAM_BINS] memory_histogram
 
@@ -190,31 +184,10 @@ cdef struct MemorySystem:
     uint32_t* live                      # [n_live]: numbers of the live allocations, by address in the trace
     int64_t n_live
     Counters count
-    int64_t* waits                      # [QUEUES][HISTOGRAM_BINS], without zero waits of some queues; NULL: not counted
+    Waits waits
     bint generic_reads                  # reads of device memory go through `device_fetch_generic`
-
-
-cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil
-
-
-cdef inline void histogram_add(int64_t* bins, int64_t ps) noexcept nogil:
-    bins[HISTOGRAM_BINS - 1 - leading_zeros(<unsigned long long>ps | 1)] += 1
-
-
-cdef inline void count_wait(MemorySystem* m, Queue queue, int64_t ps) noexcept nogil:
-    """Counts a wait of a request."""
-    if unlikely(m.waits != NULL):
-        histogram_add(m.waits + HISTOGRAM_BINS * <int>queue, ps)
-
-
-cdef inline int64_t port_transfer_counted(MemorySystem* m, Queue queue, Port* port, int64_t t, int64_t cost) noexcept nogil:
-    """`port_transfer`; counts the wait."""
-    cdef int64_t bucket, grant_ps
-    if port_try_reserve(port, t, cost, &bucket, &grant_ps):
-        return max_i64(grant_ps, t)
-    return port_wait_counted(m, queue, port, bucket, t, cost)
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
                         dict policies, bint sized)
-cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept
+cdef void count_waits_in(MemorySystem* m, int64_t* bins) noexcept

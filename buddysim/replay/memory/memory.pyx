@@ -1,4 +1,4 @@
-"""Set-up of the memory system, and waits at ports."""
+"""Set-up of the memory system."""
 from buddysim.replay.crossbar.crossbar cimport crossbar_init
 from buddysim.replay.dram.dram cimport dram_configure
 from buddysim.replay.l2.l2 cimport l2_init
@@ -8,7 +8,6 @@ from buddysim.replay.memory.allocations cimport allocations_init
 from buddysim.replay.primitives.address_map_simd cimport has_eight_lane_lookup, lane_divisor
 from buddysim.replay.primitives.division cimport divisor
 from buddysim.replay.primitives.horizon cimport horizon_init
-from buddysim.replay.primitives.port cimport port_wait
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,
@@ -26,6 +25,7 @@ cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, di
     l2_init(arena, m, n)
     crossbar_init(arena, m, n)
     horizon_init(&m.horizon, n["horizon_pages"])
+    m.waits.horizon = &m.horizon
     dram_configure(arena, &m.dram, &m.horizon, n, policies)
     link_init(arena, &m.link, n, policies)
     slice_hash.prepare(arena, m.l2.n_slices.by, n["slices_per_channel"])
@@ -49,16 +49,7 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n):
     m.eight_at_a_time = has_eight_lane_lookup()
 
 
-cdef void count_waits_in(MemorySystem* m, int64_t* waits) noexcept:
-    """Counts waits in `waits`; NULL: does not count them."""
-    m.waits = waits
-    m.generic_reads = waits != NULL or m.dram.model != NULL
-
-
-cdef int64_t port_wait_counted(MemorySystem* m, Queue queue, Port* port, int64_t bucket, int64_t t, int64_t cost) noexcept nogil:
-    """`port_transfer_counted` for a port whose bucket is full, or if waits are counted."""
-    cdef int64_t grant_ps = port_wait(port, &m.horizon, bucket, t, cost)
-    if m.waits != NULL:
-        port.end = 0            # so that the next request is counted here, too
-        count_wait(m, queue, grant_ps - t)
-    return grant_ps
+cdef void count_waits_in(MemorySystem* m, int64_t* bins) noexcept:
+    """Counts waits in `bins`; NULL: does not count them."""
+    m.waits.bins = bins
+    m.generic_reads = bins != NULL or m.dram.model != NULL

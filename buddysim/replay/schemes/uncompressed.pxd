@@ -19,12 +19,12 @@ from buddysim.replay.primitives.kinds cimport DEMAND, HOST, OVERFETCH, SECTOR_BY
 
 cdef inline int64_t host_fill(MemorySystem* m, unsigned int requested, int64_t t) noexcept nogil:
     """Fills sectors from host memory."""
-    return link_read(m, SECTOR_BYTES * sector_count(requested), DEMAND, t)
+    return link_read(&m.link, &m.waits, SECTOR_BYTES * sector_count(requested), DEMAND, t)
 
 
 cdef inline int64_t host_writeback(MemorySystem* m, Line line, int64_t t) noexcept nogil:
     """Writes the dirty sectors of a line back to host memory."""
-    return link_write(m, SECTOR_BYTES * sector_count(line >> DIRTY), WRITEBACK, t)
+    return link_write(&m.link, &m.waits, SECTOR_BYTES * sector_count(line >> DIRTY), WRITEBACK, t)
 
 
 cdef inline int64_t raw_fill(MemorySystem* m, const AllocationState* allocation, const LineLocation* at, unsigned int* sectors,

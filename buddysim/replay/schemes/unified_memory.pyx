@@ -208,7 +208,7 @@ cdef inline int64_t evict_lru_block(MemorySystem* m, UmState* um, int64_t t) noe
         if um.has_data != NULL:
             um.has_data[page] = 1
         um.dirty_sectors += invalidate_lines(m, <uint32_t>first_entry, <uint32_t>entries)
-        evicted_ps = link_write(m, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t) + um.page_ps
+        evicted_ps = link_write(&m.link, &m.waits, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t) + um.page_ps
     um.resident -= 1
     return evicted_ps
 
@@ -225,7 +225,7 @@ cdef inline void migrate_in(MemorySystem* m, UmState* um, int64_t page, int64_t 
         um.resident += 1
     touch_block(um, eviction_block)
     if um.has_data == NULL or um.has_data[page]:
-        last_migration_ps = link_read(m, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t)
+        last_migration_ps = link_read(&m.link, &m.waits, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t)
     else:
         last_migration_ps = t
         um.has_data[page] = 1
@@ -796,6 +796,6 @@ cdef class Scheme(SchemeBase):
             "um.pages_prefetched": um.prefetched,
             "um.pages_evicted": um.evicted,
             "um.evicted_dirty_sectors": um.dirty_sectors,
-            "link.migration_in_bytes": m.count.link_read[<int>SCHEME_TRAFFIC],
-            "link.migration_out_bytes": m.count.link_write[<int>SCHEME_TRAFFIC],
+            "link.migration_in_bytes": m.link.read_payload[<int>SCHEME_TRAFFIC],
+            "link.migration_out_bytes": m.link.write_payload[<int>SCHEME_TRAFFIC],
         }

@@ -3,12 +3,13 @@ from libc.stdint cimport int64_t, uint32_t
 
 from buddysim.replay.l1.banking.base cimport L1BankingBase
 from buddysim.replay.l1.l1 cimport L1, L1s
-from buddysim.replay.memory.memory cimport MemorySystem, count_wait
+from buddysim.replay.memory.memory cimport MemorySystem
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 from buddysim.replay.primitives.cache cimport sector_count
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport L1_PORT
+from buddysim.replay.primitives.waits cimport count_wait
 from buddysim.replay.sm.stream cimport StreamOp
 from buddysim.trace.records cimport OP_ATOMIC, OP_LOAD
 
@@ -47,7 +48,7 @@ cdef int64_t enter(const L1s* l1, MemorySystem* m, L1* sm_l1, const LineLocation
         conflicts.cycles += 1
         sm_l1.free_ps = max_i64(sm_l1.free_ps, now) + l1.line_ps
     t = sm_l1.free_ps - (conflicts.cycles - cycle) * l1.line_ps
-    count_wait(m, L1_PORT, t - now)
+    count_wait(&m.waits, L1_PORT, t - now)
     return t
 
 

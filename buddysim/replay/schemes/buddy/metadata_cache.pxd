@@ -8,7 +8,7 @@ from buddysim.replay.compressed.entries cimport CompressedEntries, SizeLookup
 from buddysim.replay.dram.dram cimport DeviceLocation, dram_location, dram_prefetch
 from buddysim.replay.dram.transfers cimport device_read, device_write
 from buddysim.replay.memory.address_map cimport locate_row, swizzle
-from buddysim.replay.memory.memory cimport MemorySystem, PaddedPort, count_wait
+from buddysim.replay.memory.memory cimport MemorySystem, PaddedPort
 from buddysim.replay.primitives.address_map_simd cimport LaneDivisor, LineLocation, LocationRules, OwnWords
 from buddysim.replay.primitives.arena cimport Arena
 from buddysim.replay.primitives.cache cimport (
@@ -19,6 +19,7 @@ from buddysim.replay.primitives.division cimport Divisor, divide
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport SCHEME_QUEUE, SCHEME_TRAFFIC, Queue, Traffic
 from buddysim.replay.primitives.port cimport port_grant_time
+from buddysim.replay.primitives.waits cimport count_wait
 
 cdef extern from "metadata_lanes.h" nogil:
     ctypedef struct MetadataLanes:
@@ -46,7 +47,8 @@ cdef struct MetadataCounters:
 cdef struct MetadataCache
 
 # A look-up whose metadata lie elsewhere than `metadata_set` says, or take a way there.
-ctypedef SizeLookup (*InterleavedLookupOp)(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write, int64_t t) noexcept nogil
+ctypedef SizeLookup (*InterleavedLookupOp)(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
+                                            int64_t t) noexcept nogil
 ctypedef void (*FetchAheadOp)(MemorySystem* m, MetadataCache* cache, uint32_t line, int64_t t) noexcept nogil
 
 cdef struct MetadataCache:
@@ -139,7 +141,7 @@ cdef inline SizeLookup look_up_in(MemorySystem* m, MetadataCache* cache, uint32_
     set = cache_set(&cache.lines, set_offset)
     grant_ps = port_grant_time(&cache.ports[divide(cache.slice_bytes, set_offset)].port, &m.horizon, t, cache.lookup_cost)
     if unlikely(grant_ps > t):              # a branch, so that a CPU that predicts it need not wait for the port
-        count_wait(m, <Queue>METADATA_PORT, grant_ps - t)
+        count_wait(&m.waits, <Queue>METADATA_PORT, grant_ps - t)
         t = grant_ps
     t += cache.latency_ps
     way = cache_find(&cache.lines, &set, line)
