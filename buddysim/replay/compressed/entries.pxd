@@ -125,10 +125,10 @@ cdef inline void fetch_misspeculated(MemorySystem* m, CompressedEntries* entries
             if dram_read_dry_run(&m.dram, &copy, 1, size.fetch_begin_ps) - dram_idle_ps(&m.dram, 1) >= size.known_ps:
                 fetched = i
                 break
-            device_read(m, location, 1, OVERFETCH, size.fetch_begin_ps)
+            device_read(&m.dram, &m.waits, location, 1, OVERFETCH, size.fetch_begin_ps)
         entries.count.cancelled_sectors += sectors - fetched
     else:
-        device_read(m, location, sectors, OVERFETCH, size.fetch_begin_ps)
+        device_read(&m.dram, &m.waits, location, sectors, OVERFETCH, size.fetch_begin_ps)
     entries.count.misspeculated_sectors += fetched
 
 
@@ -149,11 +149,13 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
         entries.count.speculative_fills += size.speculative
     sectors_if_raw = sectors[0] | m.l2.extra_fetch_mask
     plan = plan_at(entries, not size.speculative, device_sectors, sectors_if_raw, m.entry_classes[at.entry] & 7)
-    done = device_fetch(m, &location, plan.early_sectors, size.fetch_begin_ps) if plan.early_sectors else size.fetch_begin_ps
+    done = size.fetch_begin_ps
+    if plan.early_sectors:
+        done = device_fetch(&m.dram, &m.waits, &location, plan.early_sectors, done)
     if unlikely(plan.misspeculated_sectors):
         fetch_misspeculated(m, entries, &location, plan.misspeculated_sectors, &size)
     if unlikely(plan.late_sectors):
-        done = max_i64(done, device_fetch(m, &location, plan.late_sectors, size.known_ps))
+        done = max_i64(done, device_fetch(&m.dram, &m.waits, &location, plan.late_sectors, size.known_ps))
     done = max_i64(done, size.known_ps)
     demand = min(plan.demand, requested)
     location.channel.moved[<int>DEMAND] += demand
@@ -191,19 +193,19 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
     if look_up != NULL:
         t = look_up(m, entry, NULL, rank_change != 0, t).known_ps
     if raw and new_class == 7:          # it stays raw: its dirty sectors are written, as without compression
-        return start_ps + device_write(m, &location, sector_count(line >> DIRTY), WRITEBACK, t) - t
+        return start_ps + device_write(&m.dram, &m.waits, &location, sector_count(line >> DIRTY), WRITEBACK, t) - t
     if line & 15 != 15:
         sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrival_ps = t
         if sectors:
-            arrival_ps = device_read(m, &location, sectors, READ_MODIFY_WRITE, t)
+            arrival_ps = device_read(&m.dram, &m.waits, &location, sectors, READ_MODIFY_WRITE, t)
         if old.buddy:
             arrival_ps = max_i64(arrival_ps, link_read(&m.link, &m.waits, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
         t = arrival_ps if raw else compressor_done(m, &entries.compressor, slice, arrival_ps)
     t = accepted_ps = compressor_done(m, &entries.compressor, slice, t)
     if new.device:
-        accepted_ps = device_write(m, &location, new.device, WRITEBACK, t)
+        accepted_ps = device_write(&m.dram, &m.waits, &location, new.device, WRITEBACK, t)
     if new.buddy:
         accepted_ps = max_i64(accepted_ps, link_write(&m.link, &m.waits, SECTOR_BYTES * new.buddy, WRITEBACK, t))
     if buddy:

@@ -134,6 +134,7 @@ cdef struct Dram:
     uint32_t bank_groups                # a power of two
     PseudoChannel* pseudo        # [n_pseudo]
     Bank* banks                  # [n_pseudo][n_banks]
+    bint generic_reads           # reads go through `device_fetch_generic`
 
 
 cdef int64_t dram_read_dry_run(Dram* dram, const DeviceLocation* location, int bursts, int64_t t) noexcept nogil

@@ -185,7 +185,6 @@ cdef struct MemorySystem:
     int64_t n_live
     Counters count
     Waits waits
-    bint generic_reads                  # reads of device memory go through `device_fetch_generic`
 
 
 cdef object memory_init(Arena* arena, MemorySystem* m, const SectorCache* l1, dict n, allocations, entry_classes,

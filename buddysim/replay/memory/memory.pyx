@@ -52,4 +52,4 @@ cdef void addresses_init(MemorySystem* m, const SectorCache* l1, dict n):
 cdef void count_waits_in(MemorySystem* m, int64_t* bins) noexcept:
     """Counts waits in `bins`; NULL: does not count them."""
     m.waits.bins = bins
-    m.generic_reads = bins != NULL or m.dram.model != NULL
+    m.dram.generic_reads = bins != NULL or m.dram.model != NULL

@@ -40,7 +40,7 @@ cdef inline int64_t raw_fill(MemorySystem* m, const AllocationState* allocation,
         location.channel.moved[<int>OVERFETCH] += sector_count(m.l2.extra_fetch_mask)
         bursts += sector_count(m.l2.extra_fetch_mask)
         sectors[0] |= m.l2.extra_fetch_mask
-    return device_fetch(m, &location, bursts, t)
+    return device_fetch(&m.dram, &m.waits, &location, bursts, t)
 
 
 cdef inline int64_t raw_writeback(MemorySystem* m, const AllocationState* allocation, Slice* slice, uint32_t entry, Line line,
@@ -51,7 +51,7 @@ cdef inline int64_t raw_writeback(MemorySystem* m, const AllocationState* alloca
     if allocation.placement == HOST:
         return host_writeback(m, line, t)
     locate_entry(m, slice, entry, &location)
-    return device_write(m, &location, sectors, WRITEBACK, t)
+    return device_write(&m.dram, &m.waits, &location, sectors, WRITEBACK, t)
 
 
 cdef inline int64_t uncompressed_fill(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int* sectors,

@@ -48,7 +48,7 @@ cdef struct MetadataCache
 
 # A look-up whose metadata lie elsewhere than `metadata_set` says, or take a way there.
 ctypedef SizeLookup (*InterleavedLookupOp)(MemorySystem* m, uint32_t entry, const LineLocation* at, bint write,
-                                            int64_t t) noexcept nogil
+                                           int64_t t) noexcept nogil
 ctypedef void (*FetchAheadOp)(MemorySystem* m, MetadataCache* cache, uint32_t line, int64_t t) noexcept nogil
 
 cdef struct MetadataCache:
@@ -107,12 +107,12 @@ cdef inline int64_t fetch_line(MemorySystem* m, MetadataCache* cache, uint32_t l
     prefetch(set.ready_ps + way[0])
     if set.lines[way[0]]:                   # dirty; metadata lines have no other state
         locate_metadata(m, cache, evicted_line, &victim)
-        device_write(m, &victim, cache.line_sectors, <Traffic>METADATA_WRITE, max_i64(t, set.ready_ps[way[0]]))
+        device_write(&m.dram, &m.waits, &victim, cache.line_sectors, <Traffic>METADATA_WRITE, max_i64(t, set.ready_ps[way[0]]))
         set.lines[way[0]] = 0
     if likely(cache.line_sectors == 1):     # without a loop over bursts
-        set.ready_ps[way[0]] = device_read(m, location, 1, <Traffic>METADATA_READ, t)
+        set.ready_ps[way[0]] = device_read(&m.dram, &m.waits, location, 1, <Traffic>METADATA_READ, t)
     else:
-        set.ready_ps[way[0]] = device_read(m, location, cache.line_sectors, <Traffic>METADATA_READ, t)
+        set.ready_ps[way[0]] = device_read(&m.dram, &m.waits, location, cache.line_sectors, <Traffic>METADATA_READ, t)
     return set.ready_ps[way[0]]
 
 
