@@ -1,5 +1,8 @@
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from buddysim.replay.component.base import Component
 
 class DramTrial:
@@ -15,4 +18,12 @@ def carried_bytes(
 def entry_times(
     numbers: dict[str, object], banking: Component, instructions: Sequence[tuple[int, Sequence[int]]]
 ) -> list[tuple[list[int], int]]: ...
+def fetched_ahead(
+    numbers: dict[str, object],
+    policies: dict[str, object],
+    metadata: dict[str, int | str],
+    allocations: NDArray[np.int64],
+    entry_classes: NDArray[np.uint8],
+    lookups: Sequence[tuple[int, int]],
+) -> list[tuple[list[tuple[int, int]], int, int]]: ...
 def picks(policy: Component, cases: Sequence[tuple[Sequence[int], int | None, int]]) -> list[int | None]: ...

@@ -7,11 +7,15 @@ from buddysim.replay.dram.dram cimport (
 )
 from buddysim.replay.l1.l1 cimport L1s, l1_enter, l1s_init
 from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, WRITE_DATA, Link, link_bytes, link_init
-from buddysim.replay.memory.memory cimport MemorySystem
+from buddysim.replay.memory.memory cimport MemorySystem, memory_init
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.arena cimport Arena, arena_free, arena_zeroed
+from buddysim.replay.primitives.cache cimport CacheSet, cache_set
 from buddysim.replay.primitives.horizon cimport Horizon, horizon_free, horizon_init
 from buddysim.replay.primitives.kinds cimport DEMAND
+from buddysim.replay.primitives.set_search cimport SET_EMPTY
+from buddysim.replay.schemes.buddy.metadata_cache cimport BuddyState, MetadataCache, look_up_in, metadata_init, metadata_set
+from buddysim.replay.schemes.buddy.prefetcher.base cimport MetadataPrefetcherBase
 from buddysim.replay.sm.issue_order cimport NO_ISSUER, Scheduler, scheduler_add, scheduler_init, scheduler_pick
 from buddysim.replay.sm.scheduler.base cimport WarpSchedulerBase
 from buddysim.replay.sm.stream cimport StreamOp
@@ -132,6 +136,62 @@ def entry_times(dict numbers, banking, instructions):
     finally:
         arena_free(&arena)
     return entered
+
+
+cdef list present_lines(const MetadataCache* cache):
+    """Each line of a metadata cache, with its arrival (ps)."""
+    cdef uint32_t number, way
+    cdef CacheSet set
+    cdef list present = []
+    for number in range(cache.lines.units * cache.lines.sets.by):
+        set = cache_set(&cache.lines, number * cache.lines.set_bytes)
+        for way in range(cache.lines.ways):
+            if set.tags[way] != SET_EMPTY:
+                present.append((set.tags[way], set.ready_ps[way]))
+    return present
+
+
+def fetched_ahead(dict numbers, dict policies, dict metadata, allocations, entry_classes, lookups):
+    """What the metadata cache holds after lookups, under a prefetcher.
+
+    Parameters
+    ----------
+    numbers : the machine (`parameters.engine_numbers`)
+    policies : an instance of each policy, by kind
+    metadata : the metadata cache (`metadata_numbers`)
+    allocations, entry_classes : as `ReplayEngine` takes them
+    lookups : of each its entry and its time (ps), in the order of time
+
+    Returns
+    -------
+    list of (lines with their arrivals, earliest arrival on idle memory of a line requested by this lookup, lookups counted), ps
+    """
+    cdef Arena arena = Arena(NULL)
+    cdef MemorySystem* m
+    cdef MetadataCache* cache
+    cdef MetadataPrefetcherBase prefetcher = policies["metadata prefetcher"]
+    cdef L1s l1
+    cdef uint32_t entry
+    cdef int64_t now
+    cdef list after = []
+    m = <MemorySystem*>arena_zeroed(&arena, 1, sizeof(MemorySystem))
+    try:
+        l1s_init(&arena, &l1, 1, numbers, policies["L1 banking"])
+        keep_alive = memory_init(&arena, m, &l1.cache, numbers, allocations, entry_classes, policies, True)
+        m.scheme_state = arena_zeroed(&arena, 1, sizeof(BuddyState))
+        cache = &(<BuddyState*>m.scheme_state).metadata
+        metadata_init(&arena, m, cache, metadata)
+        prefetcher.prepare(&arena)
+        cache.fetch_ahead, cache.prefetcher = prefetcher.fetch_ahead, prefetcher.state
+        for entry, now in lookups:
+            m.horizon.now_ps = now
+            look_up_in(m, cache, entry, metadata_set(cache, entry >> cache.line_shift), NULL, False, now)
+            counted = cache.count.hits + cache.count.mshr_merges + cache.count.misses
+            after.append((present_lines(cache), now + dram_idle_ps(&m.dram, cache.line_sectors), counted))
+    finally:
+        horizon_free(&m.horizon)
+        arena_free(&arena)
+    return after
 
 
 def picks(WarpSchedulerBase policy, cases):

@@ -1,4 +1,4 @@
-"""A plug-in that breaks a promise of its kind is refused by `check-plugin` in one line: two of each kind."""
+"""A plug-in that breaks a promise of its kind is refused by `check-plugin` in one line: two or more of each kind."""
 
 from __future__ import annotations
 
@@ -10,9 +10,40 @@ from typing import NamedTuple
 
 import pytest
 
+from buddysim.base.kinds import HOMES
 from buddysim.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "plugins"
+
+#: The example of each kind that is broken here.
+EXAMPLE_OF = {
+    "compressor": "base_delta.py",
+    "importer": "addresses.py",
+    "synthetic workload": "transpose.py",
+    "workload": "heat.py",
+    "replay scheme": "first_touch.pyx",
+    "warp scheduler": "oldest.pyx",
+    "L1 banking": "half_lines.pyx",
+    "slice hash": "xor_all.pyx",
+    "DRAM model": "unloaded.pyx",
+    "DRAM refresh": "half_banks.pyx",
+    "link protocol": "pcie.pyx",
+    "write drain": "when_full.pyx",
+    "metadata prefetcher": "next_line.pyx",
+    "training scheme": "vdnn_large.py",
+    "recipe": "megatron_fp16.py",
+    "optimizer": "lion.py",
+    "network": "small_resnet.py",
+    "layer kind": "leaky_relu.py",
+    "architecture": "granite.py",
+    "analysis": "word_values.py",
+    "figure": "kernel_times.py",
+    "command": "allocations.py",
+}
+
+
+#: The head of a function before which a broken example has a variable that outlives a run.
+WRITE_QUEUED = "cdef void write_queued(Dram* dram, PseudoChannel* channel, int64_t t) noexcept nogil:\n"
 
 
 class Broken(NamedTuple):
@@ -174,32 +205,22 @@ BROKEN |= {
 
 #: Likewise, of files that are compiled.
 COMPILED = {
-    "link that loses bytes": Broken(
-        "pcie.pyx",
-        "return payload + packet_count",
-        "return payload / 2 + packet_count",
-        "at least the payload",
-        "expected",
+    "scheme that counts no fill": Broken(
+        "first_touch.pyx", "    allocation.fills += 1\n", "", "counts each fill", "it counts 0 fills of"
     ),
-    "queue over its limit": Broken(
-        "when_full.pyx",
-        "queued_bursts >= (<int64_t*>dram.drain_state)[0]",
-        "queued_bursts >= 10 * (<int64_t*>dram.drain_state)[0]",
-        "never holds more than its entries",
-        "bursts are queued, the queue holds",
+    "scheme that fills at once": Broken(
+        "first_touch.pyx",
+        "return raw_fill(m, allocation, at, sectors, t)",
+        "return t",
+        "a fill takes time",
+        "fills take no time",
     ),
-    "read before it could arrive": Broken(
-        "unloaded.pyx",
-        "    return t + idle_ps(dram, bursts)",
-        "    return t + idle_ps(dram, bursts) / 2",
-        "before it could on idle memory",
-        "on idle memory at",
-    ),
-    "slice beyond": Broken(
-        "xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = 1 << bits, units[i]", "below", "slice"
-    ),
-    "slice by neighbours": Broken(
-        "xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = n == 1, units[i]", "one slice", "alone"
+    "scheme by chance": Broken(
+        "first_touch.pyx",
+        "pages.capacity = self.capacity",
+        "pages.capacity = __import__('time').time_ns() % self.capacity",
+        "two runs alike",
+        "cycles: .* and",
     ),
     "busy warp": Broken(
         "oldest.pyx",
@@ -208,10 +229,89 @@ COMPILED = {
         "can issue",
         "can issue at",
     ),
+    "scheduler that is changed": Broken(
+        "oldest.pyx",
+        "    return warp",
+        "    (<Scheduler*>scheduler).last_issuer = warp\n    return warp",
+        "changes nothing",
+        "it changed the scheduler",
+    ),
     "early line": Broken(
         "half_lines.pyx", "return l1_enter(l1, m, sm_l1, now)", "return now - 5", "before its instruction", "enters at"
     ),
+    "line of an earlier instruction's cycle": Broken(
+        "half_lines.pyx", "if number and not needed", "if not needed", "before its instruction", "enters at"
+    ),
+    "slice beyond": Broken(
+        "xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = 1 << bits, units[i]", "below", "slice"
+    ),
+    "slice by neighbours": Broken(
+        "xor_all.pyx", "slices[i], rest = 0, units[i]", "slices[i], rest = n == 1, units[i]", "one slice", "alone"
+    ),
+    "read before it could arrive": Broken(
+        "unloaded.pyx",
+        "    return t + idle_ps(dram, bursts)",
+        "    return t + idle_ps(dram, bursts) / 2",
+        "before it could on idle memory",
+        "on idle memory at",
+    ),
+    "dry run of another time": Broken(
+        "unloaded.pyx", "= read, read, write", "= read, write, write", "as its dry run says", "its dry run at"
+    ),
+    "refresh to come": Broken(
+        "half_banks.pyx", "t + before) - before", "t + before)", "is not to come", "its last refresh began at"
+    ),
+    "refresh of long ago": Broken(
+        "half_banks.pyx",
+        "t + before) - before",
+        "t + before) - before - 2 * dram.timing.refi",
+        "at most two intervals ago",
+        "its last refresh began at",
+    ),
+    "link that loses bytes": Broken(
+        "pcie.pyx",
+        "return payload + packet_count",
+        "return payload / 2 + packet_count",
+        "at least the payload",
+        "expected",
+    ),
+    "link that requests give bytes": Broken(
+        "pcie.pyx",
+        "MAX_READ) * REQUEST_BYTES",
+        "MAX_READ) * -REQUEST_BYTES",
+        "at least the payload",
+        "requests of 32 B: -24 B",
+    ),
+    "queue over its limit": Broken(
+        "when_full.pyx",
+        "queued_bursts >= (<int64_t*>dram.drain_state)[0]",
+        "queued_bursts >= 10 * (<int64_t*>dram.drain_state)[0]",
+        "never holds more than its entries",
+        "bursts are queued, the queue holds",
+    ),
+    "drain that goes on from an earlier run": Broken(
+        "when_full.pyx",
+        f"{WRITE_QUEUED}    if channel",
+        f"cdef int queued = 0\n\n{WRITE_QUEUED}    global queued\n    queued += 1\n    if queued % 7 == 0 or channel",
+        "two runs alike",
+        " and ",
+    ),
+    "metadata before their miss": Broken(
+        "next_line.pyx", "line + 1, t)", "line + 1, t - 1000000)", "after the miss", "from idle memory at"
+    ),
+    "prefetcher that counts hits": Broken(
+        "next_line.pyx",
+        "line + 1, t)",
+        "line + 1, t)\n    cache.count.hits += 1",
+        "counts no lookup",
+        "lookup 1, .* 2 are counted",
+    ),
 }
+
+
+def test_every_kind_has_two_broken_examples() -> None:
+    examples = [broken.example for broken in (*BROKEN.values(), *COMPILED.values())]
+    assert [kind for kind in HOMES if examples.count(EXAMPLE_OF.get(kind, "")) < 2] == []
 
 
 def changed(broken: Broken, folder: Path) -> Path:
@@ -224,6 +324,8 @@ def changed(broken: Broken, folder: Path) -> Path:
 
 def check(broken: Broken, code: int, out: str, err: str, file: Path) -> None:
     assert code == 2, out + err
+    (kind,) = [kind for kind, example in EXAMPLE_OF.items() if example == broken.example]
+    assert out.startswith(f"{kind} ")
     ((line, texts),) = [
         (line, texts)
         for line, texts in re.findall(r"^  broken  (.*)\n((?: {10}.*\n)*)", out, re.M)

@@ -62,7 +62,8 @@ def test_each_contract_of_replays_finds_its_breach(subject: ReplayedSubject, mon
     runs = iter(range(100))
 
     def replay(one: ReplayedSubject, trace: Path) -> dict[str, Any]:
-        return {**whole, "l2.sector_hits": -1, "time_ps": next(runs)}
+        wrong = {"l2.sector_hits": -1, "l2.fills": -1, "latency.l2_miss_histogram": [1, 0]}
+        return {**whole, **wrong, "time_ps": next(runs)}
 
     whole = subject.replay(subject.traces[0])
     monkeypatch.setattr(ReplayedSubject, "replay", replay)
