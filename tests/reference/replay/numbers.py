@@ -68,7 +68,8 @@ class RefNumbers:
 
     def scaled(self, value: int) -> int:
         """Return a compute gap or critical path times the run's factor, rounded to nearest, halves up."""
-        return int(value * self.compute_gap_scale + Fraction(1, 2))
+        scale = self.compute_gap_scale
+        return (2 * value * scale.numerator + scale.denominator) // (2 * scale.denominator)
 
     def span(self, instructions: int, cycles: int, steps: int, timed: bool) -> int:
         """Return the time of a critical path, scaled."""

@@ -276,9 +276,11 @@ class RefL2:
 
     def _clean(self, entry: int, t: int) -> int:
         """Write back the set's oldest dirty lines beyond the limit; return when the last is accepted (ps)."""
+        if not self.max_dirty:
+            return t
         lines = self.cache.set_for(entry)
         for oldest, line in lines.items():
-            if not self.max_dirty or sum(one.dirty.bit_count() for one in lines.values()) <= self.max_dirty:
+            if sum(one.dirty.bit_count() for one in lines.values()) <= self.max_dirty:
                 break
             if line.dirty:
                 self.counts["l2.writebacks"] += 1

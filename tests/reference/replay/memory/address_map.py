@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from buddysim.machine import Machine
 from tests.reference.replay.numbers import RefNumbers
@@ -33,6 +33,7 @@ def hash_index(x: int, n: int) -> int:
 POLYNOMIALS = {1: 0b1, 2: 0b11, 4: 0b111, 8: 0b1011, 16: 0b10011, 32: 0b100101, 64: 0b1000011}
 
 
+@lru_cache(maxsize=1 << 16)
 def remainder(group: int, slices: int) -> int:
     """Return the remainder of `group` x^log2(slices) by the polynomial of that degree, over GF(2)."""
     rest, divisor = group * slices, POLYNOMIALS[slices]
@@ -64,11 +65,13 @@ class RefAddressMap:
         self.numbers, self.n_entries = numbers, n_entries
         self.machine: Machine = numbers.machine
         self.neighbours = numbers.machine.l2.interleave_granularity // 128
+        self.metadata_line = numbers.machine.metadata_cache.line
+        self.slice_of = cache(self._slice_of)  # hashed once each: every access asks for it
 
     def l1_set(self, entry: int) -> int:
         return hash_index(entry, self.numbers.l1_sets)
 
-    def slice_of(self, entry: int) -> int:
+    def _slice_of(self, entry: int) -> int:
         unit, slices = entry // self.neighbours, self.machine.l2.slices
         if self.machine.l2.slice_hash == "xor_fold":
             return hash_index(unit, slices)
@@ -106,5 +109,5 @@ class RefAddressMap:
 
     def metadata_location(self, line: int) -> RefLocation:
         """Return the location of a metadata line's bursts."""
-        entry = self.n_entries + line * (self.machine.metadata_cache.line // 32) // 4
+        entry = self.n_entries + line * (self.metadata_line // 32) // 4
         return RefLocation(hash_index(line, self.numbers.pseudo_channels), *self._bank_and_row(entry))

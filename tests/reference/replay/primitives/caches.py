@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass
@@ -46,7 +47,7 @@ class RefCache:
     """
 
     def __init__(self, ways: int, set_of: Callable[[int], object]) -> None:
-        self.ways, self.set_of = ways, set_of
+        self.ways, self.set_of = ways, cache(set_of)  # hashed once: an entry stays in its set
         self.sets: dict[object, OrderedDict[int, RefCacheLine]] = {}
 
     def set_for(self, entry: int) -> OrderedDict[int, RefCacheLine]:

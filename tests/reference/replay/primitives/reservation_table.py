@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Any
+
 
 class RefReservationTable:
     """Slots of one length, all of them from the start of the run on; refreshes reserve their own.
@@ -16,6 +19,12 @@ class RefReservationTable:
         self.length = length
         self.refresh_interval, self.refresh_time = refresh_interval, refresh_time
         self.taken: set[int] = set()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RefReservationTable:
+        """Return a table of its own with the same slots: numbers need no copies."""
+        other = copy(self)
+        other.taken = set(self.taken)
+        return other
 
     def take(self, slot: int) -> int:
         """Takes the first free slot at or after one."""

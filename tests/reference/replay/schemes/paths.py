@@ -87,7 +87,7 @@ class RefMemoryPath:
 
     def __post_init__(self) -> None:
         machine = self.numbers.machine
-        self.machine = machine
+        self.machine, self.eight_byte_class = machine, machine.buddy.eight_byte_class
         self.uses_sizes = self.scheme in ("bandwidth-compression", "buddy")
         self.compressors = [RefPort(self.waits.compressor) for _ in range(machine.l2.slices)]
         self.compression_latency = machine.ps(machine.compression.latency)
@@ -170,13 +170,13 @@ class RefMemoryPath:
             return min(needed, device_sectors), max(0, needed - device_sectors)
         if size_class == 0:
             return 0, 0
-        return 1, 0 if size_class == 1 and self.machine.buddy.eight_byte_class else needed
+        return 1, 0 if size_class == 1 and self.eight_byte_class else needed
 
     def _stored_raw(self, size_class: int, device_sectors: int) -> bool:
         return size_class == LARGEST and device_sectors == 4 and not self.machine.compression.fetch_whole_raw_entry
 
     def _size_state(self, size_class: int) -> int:
-        if size_class == 1 and self.machine.buddy.eight_byte_class:
+        if size_class == 1 and self.eight_byte_class:
             return 1
         return SECTORS_NEEDED[size_class] + 1 if size_class else 0
 

@@ -40,7 +40,7 @@ class RefMetadataCache:
     ) -> None:
         self.address_map, self.dram, self.counts = address_map, dram, counts
         machine = address_map.machine
-        keys = machine.metadata_cache
+        self.keys = keys = machine.metadata_cache
         self.line_bytes = keys.line
         self.ports = [RefPort(waits.metadata_port) for _ in range(keys.slices)]
         self.lookup_cost = FINE * machine.ps(keys.lookup_interval)
@@ -77,9 +77,8 @@ class RefMetadataCache:
 
     def speculates(self, word: str) -> bool:
         """Return whether a fill fetches device sectors before it knows the size, after a look-up with this outcome."""
-        keys = self.address_map.machine.metadata_cache
-        return keys.speculative_fetch and (
-            word == "misses" or (word == "mshr_merges" and keys.on_pending_line == "speculate")
+        return self.keys.speculative_fetch and (
+            word == "misses" or (word == "mshr_merges" and self.keys.on_pending_line == "speculate")
         )
 
     def _look_up_line(self, number: int, t: int, *, write: bool) -> RefMetadataLookup:
@@ -106,7 +105,7 @@ class RefMetadataCache:
 
     def lines_ahead(self, number: int) -> Sequence[int]:
         """Return the lines that the machine's prefetcher fetches after a miss of a line: none."""
-        assert self.address_map.machine.metadata_cache.prefetcher == "none"
+        assert self.keys.prefetcher == "none"
         return ()
 
     def fetch_ahead(self, number: int, t: int) -> None:
