@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pytest
 
 from buddysim.trace import Trace, open_trace, verify_trace
+from tests.capture.in_process import Done, run_in_process
 
 ROOT = Path(__file__).parents[2]
 SUFFIX = {"gcc": ".c", "g++": ".cpp", "gfortran": ".f90"}
-Done = subprocess.CompletedProcess[str]
 
 
 def needs(compiler: str) -> pytest.MarkDecorator:
@@ -34,25 +34,35 @@ def compiled(folder: Path, name: str, source: str, *flags: str, compiler: str = 
     return path
 
 
-def environment(folder: Path, **more: str) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """Return a minimal environment; compiled libraries are cached across tests."""
     passed_on = {name: os.environ[name] for name in ("XDG_CACHE_HOME", "TMPDIR") if name in os.environ}
     home = os.environ.get("HOME", str(folder))
-    return {"PATH": "/usr/bin:/bin", "HOME": home, "PYTHONPATH": str(ROOT)} | passed_on | more
+    return {"PATH": "/usr/bin:/bin", "HOME": home, "PYTHONPATH": str(ROOT)} | passed_on
 
 
-def capture(*arguments: str | Path, folder: Path, timeout: float = 120, **more: str) -> Done:
-    """Run ``capture memory -o out.bin`` in a process, as users do; the file must pass verification."""
+def capture(*arguments: str | Path, folder: Path) -> Done:
+    """Run ``capture memory -o out.bin``; the file must pass verification."""
+    command = ("capture", "memory", "-o", "out.bin", *arguments)
+    return _verified(run_in_process(*command, folder=folder, environment=environment(folder)), folder)
+
+
+def capture_as_users_do(*arguments: str | Path, folder: Path, timeout_s: float = 120) -> Done:
+    """Run ``capture memory -o out.bin`` in a process of its own; the file must pass verification."""
     command = [sys.executable, "-m", "buddysim", "capture", "memory", "-o", "out.bin", *map(str, arguments)]
     done = subprocess.run(
         command,
         cwd=folder,
-        env=environment(folder, **more),
+        env=environment(folder),
         capture_output=True,
         text=True,
         check=False,
-        timeout=timeout,
+        timeout=timeout_s,
     )
+    return _verified(done, folder)
+
+
+def _verified(done: Done, folder: Path) -> Done:
     assert "Traceback" not in done.stderr, done.stderr
     if (folder / "out.bin").exists():
         with open_trace(folder / "out.bin") as trace:

@@ -14,6 +14,7 @@ import pytest
 
 from buddysim.cli import main
 from buddysim.trace import open_trace, verify_trace
+from tests.capture.in_process import Done, run_in_process
 from tests.capture.native import capture, compiled, contents, ending, environment, needs
 
 pytestmark = needs("gcc")
@@ -75,11 +76,9 @@ def test_trace_is_complete_up_to_abnormal_end(
 def test_the_capture_of_a_failed_program_replaces_nothing(program: Path, tmp_path: Path) -> None:
     (tmp_path / "out.bin").write_text("precious")
 
-    def captured(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "buddysim", "capture", "memory", "-o", "out.bin", *arguments]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
-        )
+    def captured(*arguments: str) -> Done:
+        command = ("capture", "memory", "-o", "out.bin", *arguments)
+        return run_in_process(*command, folder=tmp_path, environment=environment(tmp_path))
 
     done = captured("--every-calls", "puts:1", "--", str(program), "x")
     assert done.returncode == 42
@@ -109,7 +108,7 @@ def test_full_disk_keeps_captured_part_and_program_ends(program: Path, tmp_path:
 
 
 def test_a_program_that_runs_out_of_memory(program: Path, tmp_path: Path) -> None:
-    limited = ("sh", "-c", f"ulimit -v 500000; exec {program} memory")
+    limited = ("sh", "-c", f"ulimit -v 150000; exec {program} memory")
     done = capture("--every-calls", "puts:1", "--", *limited, folder=tmp_path)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (12, "out of memory"), done.stderr
     with open_trace(tmp_path / "out.bin") as trace:

@@ -21,7 +21,7 @@ ALLOCATOR = """
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#define N 500000
+#define N 100000
 static double *filled(void *block, double first) {
     double *field = block;
     for (int i = 0; i < N; i++) field[i] = first + i;
@@ -68,7 +68,7 @@ def test_untracked_memory_is_captured(tmp_path: Path) -> None:
         third = values_of(trace, 2)
         assert third == {of_malloc: {0.0}, "[heap]": {1.0}, "anonymous memory #2": {4.0}}
         sizes = {one.name: one.bytes for one in trace.allocations}
-        assert all(4_000_000 <= size < 4_020_000 for size in sizes.values()), sizes
+        assert all(800_000 <= size < 820_000 for size in sizes.values()), sizes
         # a piece keeps its bounds: unchanged pages of it are not written again
         assert len(sizes) == 4
     assert "not captured" not in done.stderr
@@ -168,7 +168,7 @@ def test_a_constructor_of_a_library(tmp_path: Path) -> None:
         ((name, size),) = [(one.name, one.bytes) for one in trace.allocations]
         assert name.startswith("make (libearly.c:")
         assert size == 300_000
-        assert set(trace.snapshots[0].read(0)[1]) == {7}
+        assert np.unique(trace.snapshots[0].read(0)[1]).tolist() == [7]
 
 
 OWN_MALLOC = """
