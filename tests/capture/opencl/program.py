@@ -10,17 +10,17 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 import hashlib
 import json
 import os
+import random
 import signal
 import sys
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_ulong, c_void_p
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 cl = ctypes.CDLL("libOpenCL.so.1")
 for name in ("clCreateContext", "clCreateCommandQueue", "clCreateBuffer", "clCreateSubBuffer", "clCreateKernel"):
@@ -42,18 +42,19 @@ def made(function: Any, *arguments: Any) -> c_void_p:
     return c_void_p(result)
 
 
-def contents(buffer: dict[str, Any]) -> np.ndarray[Any, Any]:
+def contents(buffer: dict[str, Any]) -> bytes:
+    """Return the bytes of a buffer; without NumPy, whose import takes longer than most programs."""
     n = buffer["bytes"]
-    generator = np.random.default_rng(buffer.get("seed", 0))
+    generator = random.Random(buffer.get("seed", 0))
     match buffer.get("fill", "zero"):
         case "random32":
-            return generator.integers(0, 1 << 32, -(-n // 4), np.uint32).view(np.uint8)[:n]
+            return generator.randbytes(n)
         case "floats":
-            return generator.uniform(-4, 4, -(-n // 4)).astype(np.float32).view(np.uint8)[:n]
+            return array.array("f", (generator.uniform(-4, 4) for _ in range(-(-n // 4)))).tobytes()[:n]
         case "count":
-            return np.arange(-(-n // 4), dtype=np.uint32).view(np.uint8)[:n]
+            return array.array("I", range(-(-n // 4))).tobytes()[:n]
         case _:
-            return np.zeros(n, np.uint8)
+            return bytes(n)
 
 
 class Program:
@@ -86,7 +87,7 @@ class Program:
             return
         data = contents(description)
         flags = c_ulong(READ_WRITE | COPY_HOST)
-        memory = made(cl.clCreateBuffer, self.context, flags, c_size_t(len(data)), data.ctypes.data_as(c_void_p))
+        memory = made(cl.clCreateBuffer, self.context, flags, c_size_t(len(data)), c_char_p(data))
         self.buffers.append((memory, len(data)))
 
     def launch(self, launch: dict[str, Any]) -> None:
@@ -116,8 +117,9 @@ class Program:
         if "write" in step:
             memory, n = self.buffers[step["write"]]
             data = contents(step | {"bytes": n})
-            address = data.ctypes.data_as(c_void_p)
-            error = cl.clEnqueueWriteBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), address, 0, None, None)
+            error = cl.clEnqueueWriteBuffer(
+                self.queue, memory, 1, c_size_t(0), c_size_t(n), c_char_p(data), 0, None, None
+            )
             check(error, "clEnqueueWriteBuffer")
         elif "release" in step:
             memory, _ = self.buffers[step["release"]]
@@ -137,9 +139,8 @@ class Program:
     def digest(self, memory: c_void_p, n: int) -> str:
         if not n:
             return ""
-        data = np.empty(n, np.uint8)
-        address = data.ctypes.data_as(c_void_p)
-        error = cl.clEnqueueReadBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), address, 0, None, None)
+        data = ctypes.create_string_buffer(n)
+        error = cl.clEnqueueReadBuffer(self.queue, memory, 1, c_size_t(0), c_size_t(n), data, 0, None, None)
         check(error, "clEnqueueReadBuffer")
         return hashlib.sha256(data).hexdigest()[:16]
 

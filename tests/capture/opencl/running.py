@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from tests.capture.in_process import Done, run_in_process
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "program.py"
@@ -47,12 +48,9 @@ def plain(job: Any, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-def captured(
-    job: Any, folder: Path, *options: str, name: str = "out.bin"
-) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """Capture a job; return the trace file and the completed process."""
+def captured(job: Any, folder: Path, *options: str, name: str = "out.bin") -> tuple[Path, Done]:
+    """Capture a job; return the trace file and the completed command."""
     output = folder / name
-    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(output), *options, "--"]
-    command += [sys.executable, str(PROGRAM), str(write_job(job, folder))]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    return output, subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=folder)
+    program = [sys.executable, PROGRAM, write_job(job, folder)]
+    command = ["capture", "opencl", "-o", output, *options, "--", *program]
+    return output, run_in_process(*command, folder=folder, environment=os.environ)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from buddysim.compress import entry_classes
 from buddysim.replay import simulate
 from buddysim.trace import open_trace, verify_trace
 from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
+from tests.capture.in_process import run_in_process
 from tests.capture.opencl.kernels import JOBS, SOURCE
-from tests.capture.opencl.running import ROOT, captured, needs_opencl, plain
+from tests.capture.opencl.running import captured, needs_opencl, plain
 
 
 @pytest.fixture(autouse=True)
@@ -197,21 +197,18 @@ def test_results_and_output_are_pocls(options: str, tmp_path: Path) -> None:
 
 
 def test_a_program_without_opencl(tmp_path: Path) -> None:
-    output = tmp_path / "out.bin"
-    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(output), "--", "false"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    command = ("capture", "opencl", "-o", "out.bin", "--", "false")
+    done = run_in_process(*command, folder=tmp_path, environment=os.environ)
     assert done.returncode == 1
     assert "the program used no OpenCL" in done.stderr
 
 
 def test_missing_launches_are_named(tmp_path: Path) -> None:
-    environment = os.environ | {"PATH": "/nowhere"}
-    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "--", sys.executable]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    command = ("capture", "opencl", "--")
+    done = run_in_process(*command, sys.executable, folder=tmp_path, environment=os.environ | {"PATH": "/nowhere"})
     assert done.returncode == 2
     assert "apt install clang-15 g++ llvm-15-dev" in done.stderr
-    command[-1] = "no-such-program"
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    done = run_in_process(*command, "no-such-program", folder=tmp_path, environment=os.environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert "no-such-program: not found" in done.stderr
 

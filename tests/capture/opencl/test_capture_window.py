@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from buddysim.buddy import SizeSource, profile
 from buddysim.compress import entry_classes
 from buddysim.replay import simulate
 from buddysim.trace import KernelLaunch, Trace, open_trace, verify_trace
+from tests.capture.in_process import run_in_process
 from tests.capture.opencl.kernels import JOBS
-from tests.capture.opencl.running import PROGRAM, ROOT, captured, needs_opencl, plain, write_job
+from tests.capture.opencl.running import PROGRAM, captured, needs_opencl, plain, write_job
 
 N = 8192  # numbers in each buffer
 SOURCE = """
@@ -42,6 +44,11 @@ def stepped(data: np.ndarray[Any, Any], number: int) -> np.ndarray[Any, Any]:
     i, t = np.arange(N, dtype=np.uint32), np.uint32(number)
     with np.errstate(over="ignore"):
         return np.where(i < 300 * t, i * np.uint32(2654435761) ^ t << (i & np.uint32(31)), data)
+
+
+def filled(seed: int) -> np.ndarray[Any, Any]:
+    """Return the numbers of a buffer with the fill ``random32``."""
+    return np.frombuffer(random.Random(seed).randbytes(4 * N), np.uint32)
 
 
 def states(launches: int) -> list[np.ndarray[Any, Any]]:
@@ -140,7 +147,7 @@ def test_copies_next_to_the_window_are_events_and_earlier_ones_in_snapshots(tmp_
     ]
     output, done = captured(program, tmp_path, "--launches", "2:3", "--snapshots", "0")
     assert done.returncode == 0, done.stderr
-    written = {seed: np.random.default_rng(seed).integers(0, 1 << 32, N, np.uint32) for seed in range(1, 5)}
+    written = {seed: filled(seed) for seed in range(1, 5)}
     with open_trace(output) as trace:
         verify_trace(trace)
         kinds = [type(event).__name__ for event in trace.events]
@@ -161,7 +168,7 @@ def test_buffers_made_and_released_within_the_window(tmp_path: Path) -> None:
     ]
     output, done = captured(program, tmp_path, "--launches", "2:5", "--snapshots", "2")
     assert done.returncode == 0, done.stderr
-    made = np.random.default_rng(7).integers(0, 1 << 32, N, np.uint32)
+    made = filled(7)
     with open_trace(output) as trace:
         verify_trace(trace)
         kernels = [index for index, event in enumerate(trace.events) if isinstance(event, KernelLaunch)]
@@ -249,14 +256,12 @@ def test_launches_that_the_program_holds_back(tmp_path: Path) -> None:
 
 
 def test_the_list_of_launches(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "--list-launches"]
-    program = ["--", sys.executable, str(PROGRAM), str(write_job(job(6), tmp_path))]
-    done = subprocess.run([*command, *program], capture_output=True, text=True, cwd=ROOT, check=False)
+    command = ("capture", "opencl", "--list-launches")
+    program = ("--", sys.executable, PROGRAM, write_job(job(6), tmp_path))
+    done = run_in_process(*command, *program, folder=tmp_path, environment=os.environ)
     assert done.returncode == 0, done.stderr
     assert done.stdout == plain(job(6), tmp_path)
     assert ["0:6", f"{N}x1x1", "64x1x1", "stir"] in [line.split() for line in done.stderr.splitlines()]
-    done = subprocess.run(
-        [*command, "-o", "out.bin", *program], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+    done = run_in_process(*command, "-o", "out.bin", *program, folder=tmp_path, environment=os.environ)
     assert (done.returncode, done.stdout) == (2, "")
     assert "--list-launches writes no trace file" in done.stderr

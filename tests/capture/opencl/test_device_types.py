@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.capture.opencl.running import ROOT, needs_opencl
+from tests.capture.in_process import run_in_process
+from tests.capture.opencl.running import needs_opencl
 
 SOURCE = r"""
 #define CL_TARGET_OPENCL_VERSION 120
@@ -57,11 +57,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def captured(program: Path, folder: Path, *types: str, options: tuple[str, ...] = ()) -> tuple[list[str], str]:
     """Return the captured program's output and standard error."""
-    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(folder / "out.bin"), *options, "--"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run(
-        [*command, str(program), *types], capture_output=True, text=True, env=environment, check=False, cwd=folder
-    )
+    command = ("capture", "opencl", "-o", "out.bin", *options, "--", program, *types)
+    done = run_in_process(*command, folder=folder, environment=os.environ)
     return done.stdout.splitlines(), done.stderr
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes.util
 import os
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from buddysim.trace import OP_LOAD, OP_STORE, Memcpy, Trace, open_trace, verify_trace
-from tests.capture.opencl.running import ROOT, needs_opencl
+from tests.capture.in_process import run_in_process
+from tests.capture.opencl.running import needs_opencl
 
 HEAD = r"""
 #define CL_TARGET_OPENCL_VERSION 300
@@ -179,9 +179,8 @@ def captured(source: str, folder: Path) -> tuple[Path, str]:
     assert made.returncode == 0, made.stderr
     plain = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     assert plain.returncode == 0, plain.stderr
-    command = [sys.executable, "-m", "buddysim", "capture", "opencl", "-o", str(folder / "out.bin"), "--", str(program)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    command = ("capture", "opencl", "-o", "out.bin", "--", program)
+    done = run_in_process(*command, folder=folder, environment=os.environ)
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     with open_trace(folder / "out.bin") as trace:
         verify_trace(trace)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from buddysim.capture.compilation import compiled_sources
 from buddysim.trace import open_trace
 from buddysim.trace.records import OP_BARRIER, OP_STORE
 from tests.capture.opencl.kernels import JOBS
@@ -27,30 +27,31 @@ from tests.reference.trace.ref_coalesce import coalesce_op
 
 QUICK = ("histogram", "barriers_in_loops", "two_branches")
 DRIVER = Path("/usr/lib/oclgrind/liboclgrind-rt-icd.so")
+HEADER = Path("/usr/include/oclgrind/Plugin.h")
 Operation = tuple[int, int, tuple[int, ...]]
 
 
 @pytest.fixture(scope="session")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plugin() -> Path:
     needs_opencl()
     config = shutil.which("llvm-config-14")
-    if not DRIVER.is_file() or config is None or not Path("/usr/include/oclgrind/Plugin.h").is_file():
+    if not DRIVER.is_file() or config is None or not HEADER.is_file():
         pytest.skip("Oclgrind or what its plugins need is missing: apt install oclgrind liboclgrind-dev llvm-14-dev")
-    source = HERE / "oclgrind_plugin.cpp"
-    key = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    target = Path(tmp_path_factory.getbasetemp().parent) / f"oclgrind_plugin-{key}.so"
 
     def flags(what: str) -> list[str]:
         return subprocess.run([config, what], capture_output=True, text=True, check=True).stdout.split()
 
-    if not target.is_file():
-        made = target.with_suffix(f".{tmp_path_factory.getbasetemp().name}")
-        command = ["g++", "-O1", "-std=c++17", "-fPIC", "-shared", "-fno-rtti"]
-        command += ["-DLLVM_DISABLE_ABI_BREAKING_CHECKS_ENFORCING=1", *flags("--cppflags"), str(source)]
-        command += ["-o", str(made), *flags("--ldflags"), "-lLLVM-14", "-loclgrind"]
-        subprocess.run(command, check=True)
-        made.replace(target)
-    return target
+    command = ["g++", "-O1", "-std=c++17", "-fPIC", "-shared", "-fno-rtti"]
+    command += ["-DLLVM_DISABLE_ABI_BREAKING_CHECKS_ENFORCING=1", *flags("--cppflags")]
+    return compiled_sources(
+        "oclgrind_plugin",
+        ".so",
+        command,
+        [HERE / "oclgrind_plugin.cpp"],
+        "the plugin of Oclgrind",
+        headers=[HEADER],
+        libraries=[*flags("--ldflags"), "-lLLVM-14", "-loclgrind"],
+    )
 
 
 def numbers(text: str) -> list[int]:
