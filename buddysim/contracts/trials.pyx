@@ -177,7 +177,7 @@ def fetched_ahead(dict numbers, dict policies, dict metadata, allocations, entry
     m = <MemorySystem*>arena_zeroed(&arena, 1, sizeof(MemorySystem))
     try:
         l1s_init(&arena, &l1, 1, numbers, policies["L1 banking"])
-        keep_alive = memory_init(&arena, m, &l1.cache, numbers, allocations, entry_classes, policies, True)
+        _keep_alive = memory_init(&arena, m, &l1.cache, numbers, allocations, entry_classes, policies, True)
         m.scheme_state = arena_zeroed(&arena, 1, sizeof(BuddyState))
         cache = &(<BuddyState*>m.scheme_state).metadata
         metadata_init(&arena, m, cache, metadata)

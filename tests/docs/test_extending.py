@@ -142,8 +142,10 @@ def test_scheme_reports_its_device_memory_and_gets_the_equal_capacity(tmp_path: 
     """A plug-in scheme that limits device memory is shown with it, and obeys --equal-capacity."""
     plugin = "--plugin docs/examples/plugins/first_touch.pyx --scheme buddy,first-touch --sensitivity none"
     command = f"python -m buddysim run traces/fdtd2048.bin {plugin} --kernels 0:1 --set first_touch.fitting=0.25"
-    shown = run((command,), tmp_path, ROOT)
+    shown = run((f"{command} --json {tmp_path / 'plain.json'}",), tmp_path, ROOT)
     assert re.search(r"^ +device memory .* 12\.0 MiB", shown, re.MULTILINE)
+    host_pages = json.loads((tmp_path / "plain.json").read_text())["first-touch"]["first_touch.host_pages"]
+    assert re.search(rf"^ +host pages +- +{host_pages}$", shown, re.MULTILINE)
     results = json.loads(run((f"{command} --equal-capacity --json -",), tmp_path, ROOT))
     buddy, first_touch = (results[name]["footprint.used_device_bytes"] for name in ("buddy", "first-touch"))
     page = 64 * 1024

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from buddysim.machine import fields
 from buddysim.machine.section import Section
+from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.memory.allocations cimport allocation_of
 from buddysim.replay.memory.memory cimport MemorySystem, AllocationState, Slice
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
@@ -56,6 +57,7 @@ cdef class Scheme(SchemeBase):
     SUMMARY = "pages stay in the memory that had space at their first miss"
     SECTIONS = {"first_touch": FirstTouch}
     COUNTERS = {"first_touch.device_pages": "pages: Device pages.", "first_touch.host_pages": "pages: Host pages."}
+    SHOWN = (ShownRow("memory footprint", "host pages", "count", ("first_touch.host_pages",), "Pages in host memory."),)
     cdef int64_t capacity
 
     def __cinit__(self):
