@@ -98,6 +98,8 @@ def counted(name: str, folder: Path) -> tuple[int, str, int]:
     assert run.stdout is not None
     said = [run.stdout.readline()]
     for state in ("on", "off"):
+        if not said[-1]:  # the benchmark has ended: its error follows
+            break
         switched = subprocess.run(["callgrind_control", "-i", state, str(run.pid)], capture_output=True, text=True)
         if switched.returncode:
             run.kill()

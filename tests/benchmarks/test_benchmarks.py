@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.instructions import counted, plot
 from benchmarks.measurement import Measurement, Timed, repeated, timed
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +49,18 @@ def test_core_time_includes_helping_threads():
     returned, time = timed(lambda: sum(range(10**6)))
     assert returned == 499999500000
     assert 0 < time.processor_s <= time.core_s
+
+
+def test_stored_counts_of_instructions_are_drawn(tmp_path):
+    plot(tmp_path / "instructions.png")
+    assert (tmp_path / "instructions.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is missing")
+def test_error_of_a_counted_benchmark_is_shown(tmp_path):
+    with pytest.raises(SystemExit, match="KeyError: 'absent'"):
+        counted("absent", tmp_path)
 
 
 @pytest.mark.slow
