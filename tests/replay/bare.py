@@ -74,23 +74,21 @@ def run_warps(
     queueing: bool = False,
 ) -> tuple[dict[str, Any], list[int]]:
     """Replay warps, `warps_per_block` to a thread block; return the counters and the final entry states."""
-    ops = np.zeros(sum(map(len, warps)), OP_DTYPE)
     records = np.zeros(len(warps), WARP_DTYPE)
-    lines: list[int] = []
-    at = 0
-    for number, warp in enumerate(warps):
-        records[number]["warp"] = number % warps_per_block
-        records[number]["first_op"], records[number]["n_ops"] = at, len(warp)
-        for kind, touched in warp:
-            ops[at]["kind"], ops[at]["first_line"], ops[at]["n_lines"] = kind, len(lines), len(touched)
-            ops[at]["flags"], ops[at]["critical_path_cycles"], ops[at]["gap_instructions"] = (
-                FLAG_TIMED,
-                critical_path_cycles,
-                gap_instructions,
-            )
-            ops[at]["use_distance"], ops[at]["use_cycles"], ops[at]["unit_busy_slots"] = use, 1, unit_busy_slots
-            lines += [entry << 8 | whole << 4 | mask for entry, mask, whole in touched]
-            at += 1
+    records["warp"] = np.arange(len(warps)) % warps_per_block
+    records["n_ops"] = [len(warp) for warp in warps]
+    records["first_op"] = np.cumsum(records["n_ops"]) - records["n_ops"]
+    ops = np.zeros(sum(map(len, warps)), OP_DTYPE)
+    ops["kind"] = [kind for warp in warps for kind, _ in warp]
+    ops["n_lines"] = [len(touched) for warp in warps for _, touched in warp]
+    ops["first_line"] = np.cumsum(ops["n_lines"]) - ops["n_lines"]
+    ops["flags"], ops["critical_path_cycles"], ops["gap_instructions"] = (
+        FLAG_TIMED,
+        critical_path_cycles,
+        gap_instructions,
+    )
+    ops["use_distance"], ops["use_cycles"], ops["unit_busy_slots"] = use, 1, unit_busy_slots
+    lines = [entry << 8 | whole << 4 | mask for warp in warps for _, touched in warp for entry, mask, whole in touched]
     blocks = np.zeros(len(warps) // warps_per_block, BLOCK_DTYPE)
     blocks["first_warp"] = np.arange(len(blocks)) * warps_per_block
     blocks["n_warps"] = warps_per_block

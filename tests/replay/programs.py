@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,7 @@ class Program:
         return replace(self, arrays=arrays, names=[f"k{i}" for i in range(len(self.kernels))])
 
 
+@cache
 def random_program(seed: int, n_arrays: int = 3, entries: int = 2048, n_kernels: int = 3, blocks: int = 24) -> Program:
     """Generate kernels that stream or access randomly arrays whose entries change their sizes."""
     rng = np.random.default_rng(seed)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import buddysim
 from buddysim.machine import Machine
+from buddysim.replay.result import ReplayResult
 from buddysim.replay.sensitivity import prediction_range
 from buddysim.trace import format as fmt
 from tests.replay.programs import Program, random_program
@@ -19,62 +22,103 @@ REQUESTS = ("warp_instructions", "memory_instructions", "line_accesses", "load_s
 SMALL = {"l1.size": "6 KiB", "l2.size": "256 KiB", "sm.count": 8, "metadata_cache.size": "4 KiB"}
 
 
+@cache
 def machine() -> Machine:
     return Machine.load("p100-nvlink2").with_overrides(SMALL)
 
 
-def result(path: Path, scheme: str):
-    return buddysim.simulate(path, machine(), scheme)
-
-
+@cache
 def outcome(path: Path, scheme: str) -> dict[str, object]:
     """Return all counters and the kernels' times."""
-    outcome = result(path, scheme)
+    outcome = buddysim.simulate(path, machine(), scheme)
     kernels = [{key: value for key, value in kernel.items() if key != "name"} for kernel in outcome.per_kernel]
     return {**outcome.counters, "kernels": kernels}
 
 
+#: The equivalent ways in which a program is written, by name.
+VARIANTS: dict[str, Callable[[Program], Program]] = {
+    "as it is": lambda program: program,
+    "renamed": Program.renamed,
+    "repeated": lambda program: Program(program.arrays, program.kernels, repeated=True),
+    "2 MiB higher": lambda program: program.moved(1),
+    "reversed": Program.reversed,
+    "with_untouched": Program.with_untouched,
+}
+
+Written = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """Return a function that writes a seed's program in one of `VARIANTS`, once for all tests."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    @cache
+    def write(seed: int, variant: str = "as it is", **sizes: int) -> Path:
+        path = folder / f"{seed} {variant} {sizes}.bin"
+        return VARIANTS[variant](random_program(seed, **sizes)).write(path)
+
+    return write
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_names_chunks_and_a_snapshot_twice_change_nothing(tmp_path, monkeypatch, scheme, seed):
-    program = random_program(seed)
-    expected = outcome(program.write(tmp_path / "a.bin"), scheme)
-    assert outcome(program.renamed().write(tmp_path / "b.bin"), scheme) == expected
-    assert (
-        outcome(Program(program.arrays, program.kernels, repeated=True).write(tmp_path / "c.bin"), scheme) == expected
-    )
-    monkeypatch.setattr(fmt, "CHUNK_OPS", 100)
-    with buddysim.trace.open_trace(program.write(tmp_path / "d.bin")) as trace:
-        assert all(len(kernel.chunks) > 3 for kernel in trace.kernels)
-    assert outcome(tmp_path / "d.bin", scheme) == expected
+def test_names_chunks_and_a_snapshot_twice_change_nothing(written, in_chunks, scheme, seed):
+    expected = outcome(written(seed), scheme)
+    for variant in ("renamed", "repeated"):
+        assert outcome(written(seed, variant), scheme) == expected
+    assert outcome(in_chunks(seed), scheme) == expected
 
 
+@pytest.fixture(scope="module")
+def in_chunks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Return a function that writes a seed's program in small chunks, once for all tests."""
+    folder = tmp_path_factory.mktemp("chunks")
+
+    @cache
+    def write(seed: int) -> Path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fmt, "CHUNK_OPS", 100)
+            path = random_program(seed).write(folder / f"{seed}.bin")
+        with buddysim.trace.open_trace(path) as trace:
+            assert all(len(kernel.chunks) > 3 for kernel in trace.kernels)
+        return path
+
+    return write
+
+
+@cache
 def targets(path: Path) -> dict[str, str]:
+    """Return the targets that a profile of the trace selects."""
     with buddysim.trace.open_trace(path) as trace:
         return buddysim.profile(trace).targets.to_dict()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_program_that_lies_2_mib_higher_is_the_same(tmp_path, scheme, seed):
-    program = random_program(seed)
-    paths = program.write(tmp_path / "a.bin"), program.moved(1).write(tmp_path / "b.bin")
+def test_a_program_that_lies_2_mib_higher_is_the_same(written, scheme, seed):
+    paths = written(seed), written(seed, "2 MiB higher")
     assert targets(paths[0]) == targets(paths[1])
     assert outcome(paths[0], scheme) == outcome(paths[1], scheme)
+
+
+@cache
+def perturbed(path: Path, scheme: str) -> ReplayResult:
+    """Return a result with its sensitivity range."""
+    return buddysim.simulate(path, machine(), scheme, sensitivity="all")
 
 
 @pytest.mark.parametrize("change", ["reversed", "with_untouched"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_other_addresses_leave_requests_and_targets_and_times_within_the_sensitivity_range(
-    tmp_path, scheme, change, seed
+    written, scheme, change, seed
 ):
-    program = random_program(seed, entries=8192, blocks=96)
-    other = program.reversed() if change == "reversed" else program.with_untouched()
-    paths = program.write(tmp_path / "a.bin"), other.write(tmp_path / "b.bin")
+    sizes = {"entries": 8192, "blocks": 96}
+    paths = written(seed, **sizes), written(seed, change, **sizes)
     selected = targets(paths[1])
     assert {name: ratio for name, ratio in selected.items() if name != "untouched"} == targets(paths[0])
-    before, after = (buddysim.simulate(path, machine(), scheme, sensitivity="all") for path in paths)
+    before, after = (perturbed(path, scheme) for path in paths)
     assert {key: before.counters[key] for key in REQUESTS} == {key: after.counters[key] for key in REQUESTS}
     if (
         scheme != "unified-memory" or change == "reversed"
