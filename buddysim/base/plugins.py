@@ -43,6 +43,11 @@ def modules() -> tuple[ModuleType, ...]:
         for name in os.environ.get(VARIABLE, "").split(os.pathsep):
             if name:
                 load_plugin(name)
+    return imported()
+
+
+def imported() -> tuple[ModuleType, ...]:
+    """Every plug-in that this process has imported so far, without a look at the environment."""
     return (*installed.values(), *loaded.values(), *added.values())
 
 

@@ -53,7 +53,7 @@ class Registry(Generic[T]):
         return iter(self._all().items())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all()
+        return name in self._with(name)
 
     def find(self, name: str) -> T:
         """Return the member of a name.
@@ -63,13 +63,21 @@ class Registry(Generic[T]):
         BuddysimError
             where the name is unknown; the message has the nearest one, and all where they are not too many
         """
-        things = self._all()
+        things = self._with(name)
         if name not in things:
             expected = f"one of {', '.join(things)}"
             if len(things) > _MAX_NAMED:
                 expected = f"one of the {len(things)} that 'buddysim list {self.kind.replace(' ', '-')}' names"
             raise BuddysimError(f"{self.kind} {shortened(name)}: unknown, expected {expected}{hint(name, things)}")
         return things[name]
+
+    def _with(self, name: object) -> dict[str, T]:
+        """Every member; for a known name, which no plug-in may take, without what reads the environment.
+
+        Models of training look up some thousand names.
+        """
+        is_known = name in self._by_name and self._plugins_seen == plugins.imported()
+        return self._by_name if is_known else self._all()
 
     def _all(self) -> dict[str, T]:
         modules = plugins.modules()

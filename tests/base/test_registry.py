@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from buddysim.base import plugin_modules, plugins
 from buddysim.base.errors import BuddysimError
 from buddysim.base.kinds import HOMES, registry
 from buddysim.base.registry import Registry, modules_with
@@ -39,6 +40,28 @@ def test_an_unknown_name_gets_the_nearest(things):
     assert things.find("later").COLOUR == "red"
     with pytest.raises(BuddysimError, match=r"thing 'latr': unknown, expected one of .* \(nearest: later\)"):
         things.find("latr")
+
+
+def test_known_names_are_found_without_the_environment(
+    things: Registry[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Models of training look up thousands; a name that is unknown so far may be that of a plug-in."""
+    looks = []
+    modules = plugins.modules
+    monkeypatch.setattr(plugins, "modules", lambda: looks.append(1) or modules())
+    assert things.find("first") is things.find("first")
+    assert "later" in things
+    assert len(looks) == 1
+    plugin = tmp_path / "of_a_test.py"
+    plugin.write_text(
+        "COLOUR = 'grey'\nOPTIONS = {}\ndef compress(data): ...\ncompressed_bits = decompress = compress\n"
+    )
+    monkeypatch.setenv(plugins.VARIABLE, str(plugin))
+    assert things.find("of-a-test").COLOUR == "grey"
+    assert things.find("first").COLOUR == "green"
+    del sys.modules[plugin_modules.loaded.pop(plugin).__name__]
+    monkeypatch.delenv(plugins.VARIABLE)
+    assert "of-a-test" not in things
 
 
 @pytest.mark.parametrize("kind", HOMES)
