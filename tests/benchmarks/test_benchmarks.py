@@ -51,7 +51,7 @@ def test_core_time_includes_helping_threads():
     assert 0 < time.processor_s <= time.core_s
 
 
-def test_stored_counts_of_instructions_are_drawn(tmp_path):
+def test_stored_counts_of_instructions_are_plotted(tmp_path):
     plot(tmp_path / "instructions.png")
     assert (tmp_path / "instructions.png").read_bytes().startswith(b"\x89PNG")
 
