@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tests import noted_reads, processor_time
-from tests.syntax_trees import tree_of
+from tests.syntax_trees import nodes_of
 from tests.test_circles import cython_names, module_named, modules, python_names
 
 ROOT = Path(__file__).parents[1]
@@ -69,7 +69,7 @@ def reached(start: Collection[str], imports: Mapping[str, set[str]]) -> set[str]
 @cache
 def words_of(path: Path) -> set[str]:
     """Return the words of a file's texts that may name a command: the first ones, and those behind the program."""
-    texts = (node.value for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant))
+    texts = (node.value for node in nodes_of(path) if isinstance(node, ast.Constant))
     lists = [text.split() for text in texts if isinstance(text, str)]
     first = {words[0] for words in lists if words}
     return first | {word for words in lists for program, word in pairwise(words) if program == "buddysim"}
@@ -78,10 +78,11 @@ def words_of(path: Path) -> set[str]:
 def files_of_tests(noted: Mapping[str, Collection[str]], root: Path) -> dict[str, set[str]]:
     """Return for each test file the files that can affect it, as paths from the root."""
     files, imports = graph(root)
+    relative = {name: path.relative_to(root).as_posix() for name, path in files.items()}
     commands = {name.rpartition(".")[2]: name for name in files if name.rpartition(".")[0] == COMMAND_LINE}
     affecting = {}
     for name, path in files.items():
-        test_file = path.relative_to(root).as_posix()
+        test_file = relative[name]
         if not (test_file.startswith("tests/") and path.name.startswith("test_")) or test_file not in noted:
             continue
         within = reached([name], imports)
@@ -92,7 +93,7 @@ def files_of_tests(noted: Mapping[str, Collection[str]], root: Path) -> dict[str
         if COMMAND_LINE in within or "buddysim" in words:
             called = [commands[word] for word in words & commands.keys()]
             within |= reached([*called, COMMAND_LINE, "buddysim.__main__"], imports)
-        affecting[test_file] = {files[module].relative_to(root).as_posix() for module in within} | {*noted[test_file]}
+        affecting[test_file] = {relative[module] for module in within} | {*noted[test_file]}
     return affecting
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.kinds import HOMES
-from tests.syntax_trees import called_name, tree_of
+from tests.syntax_trees import called_name, nodes_of
 from tests.test_circles import circles, imports
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +37,7 @@ def sources(*suffixes: str) -> list[Path]:
 
 def python_imports(path: Path) -> Iterator[str]:
     """Return the dotted names that a file imports, including arguments of `import_module`."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -203,7 +203,7 @@ def test_an_extension_that_python_imports_has_its_stub() -> None:
 
 
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 

@@ -24,6 +24,7 @@ from buddysim.machine.model import keys
 from buddysim.machine.section import field_keys
 from buddysim.machine.training_table import TrainingConfig
 from buddysim.report.counter_texts import counter_texts
+from tests.syntax_trees import nodes_of
 
 ROOT = Path(__file__).parents[1]
 WORDS = ROOT / "tests" / "words.toml"
@@ -323,10 +324,10 @@ def classes() -> dict[str, set[str]]:
     homes = defaultdict(set)
     for path in (ROOT / "buddysim").rglob("*"):
         if path.suffix in (".py", ".pyx", ".pxd") and "__pycache__" not in path.parts:
-            text = path.read_text(encoding="utf-8")
             if path.suffix == ".py":
-                names = [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+                names = [node.name for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
             else:
+                text = path.read_text(encoding="utf-8")
                 names = re.findall(r"^(?:cdef )?class (\w+)|^\s*cdef struct (\w+)", text, flags=re.M)
                 names = [one or two for one, two in names]
             for name in names:

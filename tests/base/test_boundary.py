@@ -17,6 +17,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.notebook import SCREENS, html
 from buddysim.cli import main
 from buddysim.sweep.execute import BUG, failure
+from tests.syntax_trees import nodes_of
 
 PACKAGE = Path(__file__).parents[2] / "buddysim"
 
@@ -57,11 +58,7 @@ def calls(node: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("file", ENTRIES)
 def test_every_entry_is_inside(file: str) -> None:
-    functions = {
-        node.name: node
-        for node in ast.walk(ast.parse((PACKAGE / file).read_text()))
-        if isinstance(node, ast.FunctionDef)
-    }
+    functions = {node.name: node for node in nodes_of(PACKAGE / file) if isinstance(node, ast.FunctionDef)}
     for name in ENTRIES[file].split():
         assert calls(functions[name]) & {"inside", "run_program"}, f"{file}: {name} is outside of the boundary"
 
@@ -73,7 +70,7 @@ def test_every_program_and_display_is_an_entry() -> None:
         file, text = str(path.relative_to(PACKAGE)), path.read_text(encoding="utf-8")
         if ENTERED.search(text) is None or file in ENTRIES:
             continue
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_of(path):
             if isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'":
                 outside += [] if "run_program" in calls(node) else [f"{file}: __main__"]
             elif isinstance(node, ast.FunctionDef) and node.name.startswith("_repr_"):

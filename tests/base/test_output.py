@@ -14,6 +14,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import INCOMPLETE, Output, check_output, check_outputs, write_bytes, write_text, write_with
+from tests.syntax_trees import nodes_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -248,12 +249,12 @@ def test_no_module_has_a_way_of_its_own_to_write() -> None:
         module = path.relative_to(ROOT / "buddysim").as_posix()
         if module in MAY_WRITE:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and writes_by_itself(node, module):
                 violations.append(f"{module}:{node.lineno}: {ast.unparse(node.func)}")
     assert not violations
     for module in MAY_WRITE:  # none is there in vain
-        calls = [n for n in ast.walk(ast.parse((ROOT / "buddysim" / module).read_text())) if isinstance(n, ast.Call)]
+        calls = [node for node in nodes_of(ROOT / "buddysim" / module) if isinstance(node, ast.Call)]
         assert any(writes_by_itself(call, module) for call in calls), module
 
 

@@ -20,7 +20,7 @@ from buddysim.base.schema import Schema, checked
 from buddysim.training.fitting.mixed_program import MixedProgram, solve_with_scipy
 from tests.fuzz import good_files
 from tests.fuzz.promise import keeps_its_promise
-from tests.syntax_trees import tree_of
+from tests.syntax_trees import nodes_of
 from tests.test_hostile_cases import part_of_texts, spool_with
 from tests.trace.builders import write_small
 
@@ -218,7 +218,7 @@ ALLOWED = {
 def parsers_in(path: Path) -> set[str]:
     """Return the parsers that a file calls or imports."""
     parsers = set()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             parsers |= {one.name for one in node.names if one.name in MODULES or one.name.partition(".")[0] in MODULES}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -244,7 +244,7 @@ def test_parsers_are_called_in_base_alone() -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "buddysim" / "base").rglob("*.py")), ids=lambda path: path.stem)
 def test_no_list_of_exceptions_is_left_around_a_parser(path: Path) -> None:
     """A try around a parser has ``except Exception``, which raises the refusal."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if not isinstance(node, ast.Try):
             continue
         body = ast.unparse(ast.Module(node.body, []))
