@@ -49,18 +49,17 @@ class RecordedAllocator(RefCachingAllocator):
 
     def serve(self, requested: int, stream: int = 0, frames: object = ()) -> int | None:
         """Allocate, with a record; None where memory is too little."""
-        before = len(self.trace)
-        pages = self._pages()
+        before, streams, pages = len(self.trace), self._streams(), self._pages()
         try:
             address = self.allocate(requested, stream)
         except RefOutOfMemory:
+            self._note_streams(before, streams, stream)
             self._note_pages(pages)
             self.noting.note("oom", 0, requested, stream)
             del self.trace[-1]["addr"]
             return None
+        self._note_streams(before, streams, stream)
         self._note_pages(pages)
-        for entry in self.trace[before:]:
-            entry["stream"] = stream
         self.noting.note("alloc", address, requested, stream, frames)
         return address
 
@@ -76,9 +75,19 @@ class RecordedAllocator(RefCachingAllocator):
 
     def release(self) -> None:
         """Empty the cache, with a record."""
-        pages = self._pages()
+        before, streams, pages = len(self.trace), self._streams(), self._pages()
         self.empty_cache()
+        self._note_streams(before, streams)
         self._note_pages(pages)
+
+    def _streams(self) -> dict[int, int]:
+        """The stream of each segment by address."""
+        return {segment.address: segment.stream for segment in self.segments}
+
+    def _note_streams(self, first: int, streams: dict[int, int], stream: int = 0) -> None:
+        """Give the driver's entries from `first` on the stream of their segment: a new one has that of the request."""
+        for entry in self.trace[first:]:
+            entry["stream"] = stream if entry["action"] == "segment_alloc" else streams[entry["addr"]]
 
     def _pages(self) -> dict[int, tuple[int, int]]:
         """Mapped pages of expandable segments: size and stream by address."""

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
@@ -49,6 +49,9 @@ def recorded(text: str, capacity: int | None, steps: list[tuple[str, int, int]])
 
 @pytest.mark.parametrize("text", ["", "max_split_size_mb:32", "expandable_segments:True"])
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(  # the record begins between a segment of another stream and its block
+    steps=[("serve", 1, 0)] * 3 + [("serve", 1, 5), ("give", 3, 0), ("release", 0, 0)], capacity=None, dropped=5
+)
 @given(steps=STEPS, capacity=st.sampled_from([None, 200 * MIB]), dropped=st.integers(0, 40))
 def test_every_event_has_the_recorded_outcome(
     text: str, steps: list[tuple[str, int, int]], capacity: int | None, dropped: int, tmp_path: Path
