@@ -67,8 +67,9 @@ def model_version() -> int:
     return MODEL_VERSION
 
 
+@plugins.cached_by_plugins
 def axes() -> dict[str, Axis]:
-    """Axes of every training, and the options that schemes declare."""
+    """Axes of every training, and the options that schemes declare; not to be changed."""
     return _AXES | {name: axis.option_axis(option) for name, option in schemes.options().items() if name not in _AXES}
 
 
@@ -124,7 +125,7 @@ def machine_value(settings: Settings, key: str, value: object) -> Any:
 
 def identity(settings: Settings) -> dict[str, str]:
     """See `Engine.identity`."""
-    full, every = normalised(settings), axes_of_names()
+    full, every = normalised(settings), axes()
     texts = {
         name: canonical(content_checksum(str(value)) if every[name].file and value is not None else value)
         for name, value in full.items()
@@ -142,12 +143,6 @@ def identity(settings: Settings) -> dict[str, str]:
 
 def machine_identity(settings: Settings) -> str:
     return machines.checksum(TrainingMachine, _machine_name(settings), machines.overrides_of(settings))
-
-
-@plugins.cached_by_plugins
-def axes_of_names() -> dict[str, Axis]:
-    """`axes`, made once for each set of plug-ins."""
-    return axes()
 
 
 def check_machine(settings: Settings) -> None:

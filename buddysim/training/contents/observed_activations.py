@@ -10,6 +10,7 @@ the observations to other networks.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib import resources
 
 import numpy as np
@@ -30,8 +31,9 @@ from buddysim.training.networks.graph import Network
 SHIPPED = resources.files("buddysim.training.contents") / "data" / "fashion-mnist.maps"
 
 
+@cache
 def shipped() -> ActivationsFile:
-    """Load the bundled activations file."""
+    """Load the bundled activations file, once: a figure's simulations all read it."""
     return load_activations(str(SHIPPED))
 
 

@@ -24,6 +24,7 @@ from types import ModuleType
 from buddysim.base.errors import BuddysimError
 from buddysim.base.option import Option
 from buddysim.base.plugin_modules import source_of
+from buddysim.base.plugins import cached_by_plugins
 from buddysim.base.registry import Registry
 
 CONTRACT = ("SUMMARY", "plan")
@@ -84,8 +85,9 @@ def runnable_schemes(options: Iterable[str] = (), recorded: bool = False) -> lis
     ]
 
 
+@cached_by_plugins
 def options() -> dict[str, Option]:
-    """The options of all schemes, by name, in the order of the schemes.
+    """The options of all schemes, by name, in the order of the schemes; not to be changed.
 
     Raises
     ------
