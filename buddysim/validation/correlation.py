@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import StatisticsError, correlation
 
 
 def log_correlation(pairs: Sequence[tuple[float, float]]) -> float:
-    """Pearson's correlation of the logarithms of pairs; 1 for fewer than two."""
+    """Pearson's correlation of the logarithms of pairs; 1 for fewer than two, NaN where one side is constant."""
     if len(pairs) < 2:
         return 1.0
-    from scipy.stats import pearsonr
-
-    return float(pearsonr([math.log(a) for a, _ in pairs], [math.log(b) for _, b in pairs]).statistic)
+    try:  # without SciPy, whose import takes as long as a figure
+        return correlation([math.log(a) for a, _ in pairs], [math.log(b) for _, b in pairs])
+    except StatisticsError:
+        return math.nan

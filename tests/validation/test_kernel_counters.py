@@ -64,6 +64,7 @@ def test_quantity_errors_follow_the_rule() -> None:
     assert linear.log_correlation == pytest.approx(1)
     assert QuantityErrors([("a", 1 / x, x) for x in (1.0, 2.0)]).log_correlation == pytest.approx(-1)
     assert math.isfinite(QuantityErrors([("a", 1, 2)]).log_correlation)
+    assert math.isnan(QuantityErrors([("a", 1, 2), ("b", 1, 3)]).log_correlation)
 
 
 def test_kernel_replays_from_cold_caches(tmp_path: Path) -> None:

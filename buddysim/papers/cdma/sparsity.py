@@ -6,7 +6,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from buddysim.papers.cdma.density import about_the_training, measurement
 from buddysim.papers.simulated_values import SimulatedValue, simulates
@@ -60,6 +59,8 @@ def over_training(training: SavedResults, id: str) -> SimulatedValue:
 
 @simulates("deeper-sparser")
 def deeper_sparser(training: SavedResults) -> SimulatedValue:
+    from scipy import stats  # here, as other papers' values need none of it
+
     means = [measurement().mean_density(n) or 0.0 for n in maps_of("relu")]
     rank = float(stats.spearmanr(range(len(means)), means).statistic)
     shown = ", ".join(f"{100 * density:.0f}" for density in means)
