@@ -10,7 +10,6 @@ import pytest
 
 import buddysim
 from buddysim.machine import Machine
-from buddysim.replay.result import ReplayResult
 from buddysim.replay.sensitivity import prediction_range
 from buddysim.trace import format as fmt
 from tests.replay.programs import Program, random_program
@@ -102,12 +101,6 @@ def test_a_program_that_lies_2_mib_higher_is_the_same(written, scheme, seed):
     assert outcome(paths[0], scheme) == outcome(paths[1], scheme)
 
 
-@cache
-def perturbed(path: Path, scheme: str) -> ReplayResult:
-    """Return a result with its sensitivity range."""
-    return buddysim.simulate(path, machine(), scheme, sensitivity="all")
-
-
 @pytest.mark.parametrize("change", ["reversed", "with_untouched"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
@@ -118,23 +111,23 @@ def test_other_addresses_leave_requests_and_targets_and_times_within_the_sensiti
     paths = written(seed, **sizes), written(seed, change, **sizes)
     selected = targets(paths[1])
     assert {name: ratio for name, ratio in selected.items() if name != "untouched"} == targets(paths[0])
-    before, after = (perturbed(path, scheme) for path in paths)
-    assert {key: before.counters[key] for key in REQUESTS} == {key: after.counters[key] for key in REQUESTS}
-    if (
-        scheme != "unified-memory" or change == "reversed"
-    ):  # um's capacity is a fraction of the footprint, the untouched array's too
-        low, high = sensitivity_range(before)
-        other_low, other_high = sensitivity_range(after)
+    before, after = (outcome(path, scheme) for path in paths)
+    assert {key: before[key] for key in REQUESTS} == {key: after[key] for key in REQUESTS}
+    # um's capacity is a fraction of the footprint, the untouched array's too
+    if scheme != "unified-memory" or change == "reversed":
+        (low, high), (other_low, other_high) = (sensitivity_range(path, scheme) for path in paths)
         assert other_low <= high
         assert low <= other_high
 
 
-def sensitivity_range(result) -> tuple[float, float]:
+@cache
+def sensitivity_range(path: Path, scheme: str) -> tuple[float, float]:
     """Return the lowest and highest time of a run and of runs with small changes of latencies.
 
     Under Unified Memory it is widened, as `run` widens the range of a ratio: with seed 3, reversed arrays move the mean
     of 100 changed runs by 1.4 %.
     """
+    result = buddysim.simulate(path, machine(), scheme, sensitivity="all")
     time, changed = result.counters["time_ps"], result.sensitivity["time_ps"]
     if result.scheme == "unified-memory":
         return prediction_range(time, changed)
