@@ -137,11 +137,11 @@ class Machine(MachineFile):
 
     def ps(self, time: Time) -> int:
         """A time of this machine in picoseconds, rounded to the nearest (halves up)."""
-        return int(self.exact_ps(time) + Fraction(1, 2))
+        return _rounded(self.exact_ps(time))
 
     def bytes_per_s(self, bandwidth: Bandwidth) -> int:
         """A bandwidth of this machine in bytes per second, rounded to the nearest (halves up)."""
-        return int(bandwidth.bytes_per_s(self.clocks) + Fraction(1, 2))
+        return _rounded(bandwidth.bytes_per_s(self.clocks))
 
     @property
     def first_data_ps(self) -> Fraction:
@@ -264,6 +264,11 @@ def keys() -> Iterator[tuple[str, FieldInfo]]:
 def _keys_in(sections: Mapping[str, type[Section]]) -> Iterator[tuple[str, FieldInfo]]:
     for name, section in sections.items():
         yield from field_keys(section, f"{name}.")
+
+
+def _rounded(exact: Fraction) -> int:
+    """Return the nearest whole number, halves up."""
+    return (2 * exact.numerator + exact.denominator) // (2 * exact.denominator)
 
 
 def _policy_of(machine: Machine, key: str, kind: str) -> Any:

@@ -49,9 +49,10 @@ class Time:
 
     def picoseconds(self, clocks: Mapping[str, Frequency]) -> Fraction:
         """The time in picoseconds, exactly; a time in cycles needs its clock in ``clocks``."""
-        if self.clock is None:
-            return self.amount * TIME_UNITS[self.unit]
-        return self.amount * PS_PER_S / clocks[self.clock].hz
+        clock = self.clock  # one fraction from integers: a run converts some fifty times
+        if clock is None:
+            return Fraction(self.amount.numerator * TIME_UNITS[self.unit], self.amount.denominator)
+        return Fraction(self.amount.numerator * PS_PER_S, self.amount.denominator * clocks[clock].hz)
 
     def canonical(self) -> str:
         """Return a text that is equal for equal times: in picoseconds or in cycles."""
@@ -93,7 +94,7 @@ class Bandwidth:
         """Bytes per second, exactly; a bandwidth per cycle needs its clock in ``clocks``."""
         size = SIZE_UNITS[self.unit.partition("/")[0]]
         per_s = 1 if self.clock is None else clocks[self.clock].hz
-        return self.amount * size * per_s
+        return Fraction(self.amount.numerator * size * per_s, self.amount.denominator)
 
     def canonical(self) -> str:
         """Return a text that is equal for equal bandwidths: in bytes per second or per cycle."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ TINY: dict[str, object] = {
 }
 
 
+@lru_cache(maxsize=256, typed=True)
 def tiny_machine(**overrides: object) -> Machine:
     """Return the paper's machine with small caches; keys as `l2__size`."""
     settings = {key.replace("__", "."): value for key, value in overrides.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from buddysim.replay.primitives.kinds import Traffic
 from tests.replay.bare import Op, run_warps
 
 ENTRIES = 1 << 14
+#: Quick ones: a sector, two of two halves, all, and every mask in one trace.
+MASKS = [*(mask if mask in (1, 6, 15) else pytest.param(mask, marks=pytest.mark.slow) for mask in range(1, 16)), None]
 DATA = tuple(Traffic)[: Traffic.SCHEME_TRAFFIC]
 
 
+@cache
 def small_machine(preset: str, **overrides: object) -> Machine:
     """A preset with an L2 of 16 lines per slice, that evicts all the time."""
     machine = Machine.load(preset)
@@ -47,7 +51,7 @@ def run(preset: str, scheme: str, warps: list[list[Op]], **overrides: object) ->
 
 
 @pytest.mark.parametrize("preset", replay_presets())
-@pytest.mark.parametrize("mask", [*range(1, 16), None])
+@pytest.mark.parametrize("mask", MASKS)
 def test_they_take_the_same_time_and_bytes(preset, mask):
     """Under `buddy` too, where its metadata cost nothing."""
     warps = warps_of(mask, 8, mask or 0)

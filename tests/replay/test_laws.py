@@ -11,26 +11,36 @@ from buddysim.replay.counter_definitions import OF_PARTS, PARTS
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.primitives.kinds import Traffic
 from buddysim.replay.schemes import REGISTRY
-from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.bare import Op, run_warps, tiny_machine
 
 ENTRIES = 512
 SCHEMES = ("ideal", "bandwidth-compression", "buddy", "pinned-host", "unified-memory")
 
-masks = st.integers(1, 15)
-loads = st.tuples(
-    st.just(0), st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks, st.just(0)), min_size=1, max_size=6)
-)
-whole_stores = st.tuples(
-    st.just(1),
-    st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks).map(lambda x: (*x, x[1])), min_size=1, max_size=6),
-)
-partial_stores = st.tuples(
-    st.just(1), st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks, st.just(0)), min_size=1, max_size=6)
-)
-atomics = st.tuples(
-    st.just(2), st.lists(st.tuples(st.integers(0, ENTRIES - 1), masks, st.just(0)), min_size=1, max_size=6)
-)
-warps = st.lists(st.lists(loads | whole_stores | partial_stores | atomics, max_size=40), min_size=1, max_size=12)
+
+def warps_of(seed: int, kinds: str, counts: range, lengths: range) -> list[list[Op]]:
+    """Return warps of accesses of 1 to 6 lines of few, some or all entries.
+
+    They follow from a seed: sampled one by one they take ten times as long as the run.
+
+    Parameters
+    ----------
+    seed : of all choices
+    kinds : `l`oads, `w`hole stores, `p`artial stores and `a`tomics, one drawn for each access
+    counts, lengths : possible numbers of warps, and of accesses of each
+    """
+    rng = random.Random(seed)
+    entries = rng.choice((8, 64, ENTRIES))
+
+    def access() -> Op:
+        kind = rng.choice(kinds)
+        masks = [(rng.randrange(entries), rng.randint(1, 15)) for _ in range(rng.randint(1, 6))]
+        return "lwa".find(kind.replace("p", "w")), [(entry, mask, mask if kind == "w" else 0) for entry, mask in masks]
+
+    return [[access() for _ in range(rng.choice(lengths))] for _ in range(rng.choice(counts))]
+
+
+seeds = st.integers(0, 2**32 - 1)
+warps = seeds.map(lambda seed: warps_of(seed, "lwpa", range(1, 13), range(41)))
 #: Of each entry its size class and the class after stores, 0 to 7 both: one draw of bytes, not one for each entry.
 states = st.binary(min_size=ENTRIES, max_size=ENTRIES).map(lambda data: [byte & 0x77 for byte in data])
 device_sectors = st.sampled_from([4, 3, 2, 1, 0])
@@ -142,21 +152,10 @@ FASTER = (
 )
 
 
-def loads_of_warps(seed: int) -> list[list[tuple[int, list[tuple[int, int, int]]]]]:
-    """Return 8 to 12 warps of 20 to 40 loads of 1 to 6 lines of few, some or all entries.
-
-    They follow from a seed: sampled one by one they take ten times as long as the run.
-    """
-    rng = random.Random(seed)
-    entries = rng.choice((8, 64, ENTRIES))
-
-    def load() -> tuple[int, list[tuple[int, int, int]]]:
-        return 0, [(rng.randrange(entries), rng.randint(1, 15), 0) for _ in range(rng.randint(1, 6))]
-
-    return [[load() for _ in range(rng.randint(20, 40))] for _ in range(rng.randint(8, 12))]
+many_loads = seeds.map(lambda seed: warps_of(seed, "l", range(8, 13), range(20, 41)))
 
 
-@given(warps=st.integers(0, 2**32 - 1).map(loads_of_warps), change=st.sampled_from(FASTER))
+@given(warps=many_loads, change=st.sampled_from(FASTER))
 @settings(deadline=None, max_examples=60)
 def test_a_faster_part_does_not_slow_the_run(warps, change):
     """Times agree within 3 % and a microsecond, as another order of accesses may hit differently."""
