@@ -52,6 +52,9 @@ def recorded(text: str, capacity: int | None, steps: list[tuple[str, int, int]])
 @example(  # the record begins between a segment of another stream and its block
     steps=[("serve", 1, 0)] * 3 + [("serve", 1, 5), ("give", 3, 0), ("release", 0, 0)], capacity=None, dropped=5
 )
+@example(  # half of the pages of one `segment_map` are unmapped
+    steps=[("serve", 21 * MIB, 0), ("serve", MIB + 1, 0), ("give", 0, 0), ("release", 0, 0)], capacity=None, dropped=0
+)
 @given(steps=STEPS, capacity=st.sampled_from([None, 200 * MIB]), dropped=st.integers(0, 40))
 def test_every_event_has_the_recorded_outcome(
     text: str, steps: list[tuple[str, int, int]], capacity: int | None, dropped: int, tmp_path: Path

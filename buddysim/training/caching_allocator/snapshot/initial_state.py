@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from buddysim.training.caching_allocator.allocator import Owner
 from buddysim.training.caching_allocator.rounding import SMALL_REQUEST, SMALL_SEGMENT, rounded_size
@@ -87,10 +87,9 @@ class _Undone:
             self._undo_pages(event)
 
     def _undo_pages(self, event: SnapshotEvent) -> None:
-        """Pages that were mapped leave the range that holds them; those that were unmapped are a range again."""
+        """Pages that were mapped leave the range that holds them; those that were unmapped are mapped again."""
         if event.action == "segment_unmap":
-            small = event.size < SMALL_SEGMENT * 10
-            self.ranges[event.address] = _Range(event.size, event.stream, small, True, (0, 0))
+            self._map_again(event)
             return
         start = max((one for one in self.ranges if one <= event.address), default=-1)
         known = self.ranges.get(start)
@@ -104,6 +103,18 @@ class _Undone:
             del self.ranges[start]
         if behind:
             self.ranges[end] = _Range(behind, known.stream, known.small, True, known.owner)
+
+    def _map_again(self, event: SnapshotEvent) -> None:
+        """One range of the pages and of the ranges that they touch: the ``segment_map`` before may span them all."""
+        start, end = event.address, event.address + event.size
+        pages = _Range(event.size, event.stream, event.size < SMALL_SEGMENT * 10, True, (0, 0))
+        for address, one in list(self.ranges.items()):
+            touches = address + one.size == event.address or address == end
+            if touches and one.expandable and one.stream == event.stream:
+                pages = replace(one, size=one.size + pages.size)
+                start = min(start, address)
+                del self.ranges[address]
+        self.ranges[start] = pages
 
     def _expect(self, consistent: bool) -> None:
         self.state.contradictions += not consistent
