@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
 from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
-from buddysim.training.architectures.model_config import ActivationName, Positions, Size, check_padding
+from buddysim.training.architectures.model_config import ActivationName, Positions, Size
 from buddysim.training.architectures.windows import WindowedConfig
 from buddysim.training.options.config_options import ConfigOptions
 
@@ -16,12 +16,6 @@ class Qwen2Config(WindowedConfig):
     max_position_embeddings: Positions = 32768
     num_key_value_heads: Size | None = 32
     hidden_act: ActivationName = "silu"
-    pad_token_id: int | None = None
-
-    def check(self) -> None:
-        """Refuse what transformers refuses."""
-        super().check()
-        check_padding(self.pad_token_id, self.vocab_size)
 
 
 class Qwen2ForCausalLM(DecoderModel[Qwen2Config]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
 from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
-from buddysim.training.architectures.model_config import ActivationName, Positions, Size, check_padding
+from buddysim.training.architectures.model_config import ActivationName, Positions, Size
 from buddysim.training.architectures.windows import WindowedConfig
 from buddysim.training.options.config_options import ConfigOptions
 
@@ -18,12 +18,6 @@ class Qwen3Config(WindowedConfig):
     head_dim: Size | None = 128
     hidden_act: ActivationName = "silu"
     attention_bias: bool = False
-    pad_token_id: int | None = None
-
-    def check(self) -> None:
-        """Refuse what transformers refuses."""
-        super().check()
-        check_padding(self.pad_token_id, self.vocab_size)
 
 
 class Qwen3ForCausalLM(DecoderModel[Qwen3Config]):

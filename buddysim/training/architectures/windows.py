@@ -11,6 +11,7 @@ from buddysim.training.architectures.model_config import (
     LARGEST_POSITIONS,
     LayerType,
     check_layer_types,
+    check_padding,
 )
 from buddysim.training.architectures.rotary_config import GroupedConfig
 
@@ -24,6 +25,7 @@ class WindowedConfig(GroupedConfig):
     sliding_window: Window | None = 4096
     max_window_layers: Annotated[int, Field(ge=0, le=LARGEST_DEPTH)] = 28
     layer_types: list[LayerType] | None = None
+    pad_token_id: int | None = None
 
     @property
     def window(self) -> int | None:
@@ -44,6 +46,7 @@ class WindowedConfig(GroupedConfig):
         return [None, *sliding[:1]]
 
     def check(self) -> None:
-        """Refuse attention kinds that don't match the layers."""
+        """Refuse attention kinds that don't match the layers, and a padding token outside the vocabulary."""
         super().check()
         check_layer_types(self.layer_types, self.num_hidden_layers, self.window)
+        check_padding(self.pad_token_id, self.vocab_size)

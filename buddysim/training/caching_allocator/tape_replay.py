@@ -41,11 +41,6 @@ class AllocatorReplay:
     retries: int
     failure: tuple[int, AllocationFailure] | None
 
-    @property
-    def fragmentation_bytes(self) -> int:
-        """Reserved, and in no block in use, when the most is reserved."""
-        return self.peak_reserved_bytes - self.allocated_at_peak_reserved
-
 
 def replay_tape(
     tape: Tape, settings: AllocatorSettings | None = None, capacity: int | None = None, workspace: int = 0

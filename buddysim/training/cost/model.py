@@ -35,9 +35,8 @@ from buddysim.training.cost.operators.model import OperatorModel
 from buddysim.training.cost.precision import MATRIX_FRACTION, PRECISIONS, Precision, find_precision
 from buddysim.training.cost.traffic import layer_elements
 from buddysim.training.cost.work import GROUPED, WINOGRAD_CLASSES, ConvWork, MatmulWork, Pass
-from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import ELEMENT_BYTES, Gemm, Layer
-from buddysim.training.networks.layer_kind import LayerKind
+from buddysim.training.networks.kinds import rules_of
 from buddysim.training.networks.recorded.layer import RecordedLayer
 from buddysim.training.networks.recorded.work import OperationWork
 
@@ -237,7 +236,7 @@ class CostModel:
         """
         if isinstance(layer, RecordedLayer):
             return self.operations_ps(layer.work(pass_))
-        if layer.gemms and _rules(layer).fused:
+        if layer.gemms and rules_of(layer).fused:
             return self._fused_ps(layer, batch, pass_)
         if layer.gemms:
             return sum(self._gemm_ps(layer, gemm, batch, part) for gemm in layer.gemms for part in _parts(pass_))
@@ -298,12 +297,12 @@ class CostModel:
         """As `dram_bytes`, in single precision."""
         if layer.conv is not None:
             return ConvWork(layer.conv, batch).bytes * len(_parts(pass_))
-        if layer.gemms and _rules(layer).fused:
+        if layer.gemms and rules_of(layer).fused:
             return round(_fused_elements(layer) * ELEMENT_BYTES * batch * len(_parts(pass_)))
         if layer.gemms:
             parts = _parts(pass_)
             moved = sum(round(_product(gemm, batch, part).bytes) for gemm in layer.gemms for part in parts)
-            return moved + (_STATE_TRAFFIC * layer.saved_bytes(batch) if _rules(layer).recurrent else 0)
+            return moved + (_STATE_TRAFFIC * layer.saved_bytes(batch) if rules_of(layer).recurrent else 0)
         if layer not in self._elements:
             self._elements[layer] = layer_elements(layer)
         forward, backward = self._elements[layer]
@@ -321,7 +320,7 @@ class CostModel:
         """Time of one product in ps; in a recurrent layer, products run one after the other."""
         product = _product(gemm, batch, pass_)
         times = 1
-        if _rules(layer).recurrent and product.count > 1:
+        if rules_of(layer).recurrent and product.count > 1:
             times, product = product.count, MatmulWork(product.rows, product.cols, product.inner)
         return self.product_ps(product, pass_) * times
 
@@ -423,10 +422,6 @@ class CostModel:
 
 def _ps(seconds: float) -> int:
     return round(seconds * PS_PER_S)
-
-
-def _rules(layer: Layer) -> LayerKind:
-    return kinds.REGISTRY.find(layer.kind)
 
 
 def _parts(pass_: str) -> tuple[Pass, ...]:

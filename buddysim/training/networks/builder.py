@@ -10,6 +10,7 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import NUMBER_BYTES, Layer, Network, Shape, Value
+from buddysim.training.networks.kinds import rules_of
 from buddysim.training.networks.layer_kind import LARGEST, Attribute, LayerKind, ShapeMismatch
 
 MAX_LAYERS = 100_000
@@ -174,7 +175,7 @@ class NetworkBuilder:
         first_closing = _first_closing(self._layers)
         built: list[Layer] = []
         for layer in self._layers:
-            if any(_rules(self._layers[reader]).reads_numbers for reader in consumers[layer.index]):
+            if any(rules_of(self._layers[reader]).reads_numbers for reader in consumers[layer.index]):
                 layer = replace(layer, element_bytes=NUMBER_BYTES)
             in_place = layer.index not in self._out_of_place and _runs_in_place(layer, built, consumers)
             part = PARTS[layer.index >= first_closing]
@@ -189,15 +190,15 @@ def _runs_in_place(layer: Layer, before: Sequence[Layer], consumers: Sequence[se
     wrote it, nor that of one further up the chain of layers in this buffer. A ReLU's backward step only asks where its
     output is zero, which a layer that keeps signs leaves as it was.
     """
-    if layer.kind == "input" or _rules(layer).runs_in_place == "never":
+    if layer.kind == "input" or rules_of(layer).runs_in_place == "never":
         return False
-    if _rules(layer).runs_in_place == "view":
+    if rules_of(layer).runs_in_place == "view":
         return True
     below = before[layer.inputs[0]]
     while True:
         if below.kind == "input" or len(consumers[below.index]) > 1:
             return False
-        zeros_suffice = _rules(below).reads_zeros and _rules(layer).keeps_sign
+        zeros_suffice = rules_of(below).reads_zeros and rules_of(layer).keeps_sign
         if "y" in below.backward_reads and not zeros_suffice:
             return False
         if not below.in_place:
@@ -221,13 +222,9 @@ def _first_closing(layers: Sequence[Layer]) -> int:
     return dense
 
 
-def _rules(layer: Layer) -> LayerKind:
-    return kinds.REGISTRY.find(layer.kind)
-
-
 def _role(layer: Layer) -> str:
     """A layer's part in the classifier, as its kind declares it."""
-    return "outside" if layer.kind == "input" else _rules(layer).classifier
+    return "outside" if layer.kind == "input" else rules_of(layer).classifier
 
 
 def _check_inputs(name: str, kind: LayerKind, read: tuple[int, ...], index: int) -> None:

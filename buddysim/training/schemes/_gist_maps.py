@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from typing import Literal
 
 from buddysim.gist.windows import MAX_WINDOW, positions_bytes
-from buddysim.training.networks import kinds
 from buddysim.training.networks.graph import Layer, Network
-from buddysim.training.networks.layer_kind import LayerKind
+from buddysim.training.networks.kinds import rules_of
 
 Category = Literal["relu-pool", "relu-conv", "others"]
 
@@ -24,7 +23,7 @@ Category = Literal["relu-pool", "relu-conv", "others"]
 def views(network: Network) -> frozenset[int]:
     """The layers whose output is the same bytes under another shape: they run in place under every scheme."""
     return frozenset(
-        layer.index for layer in network.layers if layer.in_place and _rules(layer).runs_in_place == "view"
+        layer.index for layer in network.layers if layer.in_place and rules_of(layer).runs_in_place == "view"
     )
 
 
@@ -35,7 +34,7 @@ def relus(network: Network) -> frozenset[int]:
 
 def is_relu(layer: Layer) -> bool:
     """Whether a layer's backward step asks its output only where that is zero."""
-    return layer.kind != "input" and _rules(layer).reads_zeros and _rules(layer).zeros == "makes"
+    return layer.kind != "input" and rules_of(layer).reads_zeros and rules_of(layer).zeros == "makes"
 
 
 def categories(network: Network) -> dict[int, Category]:
@@ -50,14 +49,14 @@ def categories(network: Network) -> dict[int, Category]:
 
 def _is_map(network: Network) -> bool:
     """Whether the input is a feature map, not tokens."""
-    return not any(_rules(layer).reads_numbers for layer in readers(network, 0))
+    return not any(rules_of(layer).reads_numbers for layer in readers(network, 0))
 
 
 def maker(network: Network, owner: int) -> Layer:
     """The layer whose output a buffer holds in the end, views of it left out."""
     for index in reversed(network.buffer_writers(owner)):
         layer = network.layers[index]
-        if index == owner or _rules(layer).runs_in_place != "view":
+        if index == owner or rules_of(layer).runs_in_place != "view":
             return layer
     raise ValueError(f"layer {owner} owns no buffer")
 
@@ -77,7 +76,7 @@ def _category(network: Network, owner: int) -> Category:
     made, reading = maker(network, owner), list(readers(network, owner))
     if is_relu(made) and reading and all(_has_index_encoding(layer) for layer in reading):
         return "relu-pool"
-    sparse = made.kind != "input" and _rules(made).zeros in ("makes", "pools")
+    sparse = made.kind != "input" and rules_of(made).zeros in ("makes", "pools")
     if sparse and any(layer.kind == "conv" for layer in reading):
         return "relu-conv"
     return "others"
@@ -86,7 +85,3 @@ def _category(network: Network, owner: int) -> Category:
 def _has_index_encoding(layer: Layer) -> bool:
     pool = layer.pool
     return layer.kind == "maxpool" and pool is not None and pool.kernel_h * pool.kernel_w <= MAX_WINDOW
-
-
-def _rules(layer: Layer) -> LayerKind:
-    return kinds.REGISTRY.find(layer.kind)

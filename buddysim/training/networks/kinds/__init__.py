@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from buddysim.base.registry import Registry
+from buddysim.training.networks.graph import Layer
 from buddysim.training.networks.layer_kind import LayerKind
 
 
@@ -22,3 +23,8 @@ def _kinds_of(module: ModuleType) -> Mapping[str, LayerKind]:
 
 
 REGISTRY: Registry[LayerKind] = Registry("layer kind", __name__, ("KINDS",), _kinds_of)
+
+
+def rules_of(layer: Layer) -> LayerKind:
+    """Return the kind of a layer."""
+    return REGISTRY.find(layer.kind)
