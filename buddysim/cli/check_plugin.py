@@ -27,7 +27,8 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.errors import BuddysimError
     from buddysim.base.kinds import HOMES, registry
     from buddysim.base.plugins import load_plugin
-    from buddysim.contracts.held import breaches_of, subject_of
+    from buddysim.base.terminal import say
+    from buddysim.contracts.held import breaches_of, subject_of, untried_of
 
     module = load_plugin(args.file)
     defined = [(kind, name) for kind in HOMES for name in registry(kind).adopt(module)]
@@ -35,11 +36,14 @@ def run(args: argparse.Namespace) -> int:
     with TemporaryDirectory() as folder:
         for kind, name in defined:
             print(f"{kind} {name}")
-            for contract, breaches in breaches_of(subject_of(kind, name, Path(folder))):
+            subject = subject_of(kind, name, Path(folder))
+            for contract, breaches in breaches_of(subject):
                 print(_hanging("broken" if breaches else "holds", contract.promise))
                 for breach in breaches:
                     print(_hanging("", breach))
                 broken += bool(breaches)
+            for contract, cause in untried_of(subject):
+                say(f"{kind} {name}: {contract.promise}: not tried: {cause}")
     if broken:
         raise BuddysimError(f"{args.file}: broken contracts: {broken}: expected none")
     return 0

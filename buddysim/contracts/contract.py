@@ -45,12 +45,14 @@ class Contract:
     ----------
     promise : in words
     breaches : yields a text for each breach that a trial of a `Subject` finds
+    hindrance : says why this installation can't try it; "" where it can
     safe : the contract is what lets trials of later ones run at all; after its breach none is tried
     """
 
     promise: str
     breaches: Callable[[Any], Iterator[str]]
     safe: bool = False
+    hindrance: Callable[[Any], str] = lambda subject: ""
 
     def tried(self, subject: Subject) -> list[str]:
         """The first breaches of a subject; an error of its code is one."""

@@ -58,12 +58,22 @@ def subject_of(kind: str, name: str, folder: Path) -> Subject:
 
 
 def breaches_of(subject: Subject) -> Iterator[tuple[Contract, list[str]]]:
-    """Return each contract with its breaches; after a breach of a `safe` one, no further one is tried."""
+    """Return each contract that can be tried with its breaches; after one of a `safe` contract, no further is tried."""
     for contract in contracts_of(subject.kind):
+        if contract.hindrance(subject):
+            continue
         breaches = contract.tried(subject)
         yield contract, breaches
         if breaches and contract.safe:
             return
+
+
+def untried_of(subject: Subject) -> Iterator[tuple[Contract, str]]:
+    """Return each contract that this installation can't try, with the cause."""
+    for contract in contracts_of(subject.kind):
+        cause = contract.hindrance(subject)
+        if cause:
+            yield contract, cause
 
 
 def _is_replayed(kind: str) -> bool:

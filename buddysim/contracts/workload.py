@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from buddysim.base.errors import BuddysimError
 from buddysim.contracts.contract import Contract, Subject
 from buddysim.contracts.texts import not_a_line
 from buddysim.trace import open_trace, verify_trace
 from buddysim.workloads import make_trace_of
+from buddysim.workloads.device import import_pyopencl
 from buddysim.workloads.solver import Solver
 from buddysim.workloads.training.problem import TrainingProblem
 from buddysim.workloads.workload_registry import INPUTS, SCALES, is_network, solver_of
@@ -91,10 +93,20 @@ def _other_than_stated(solver: Solver, traced: dict[str, list[object]]) -> Itera
             yield f"{what}: {values}: stated as {stated[what]}"
 
 
+def _without_opencl(subject: Subject) -> str:
+    """The cause where the workload can't run."""
+    if not is_network(subject.member):
+        try:
+            import_pyopencl()
+        except BuddysimError as error:
+            return str(error)
+    return ""
+
+
 CONTRACTS = {
     "workload": (
         Contract("its summary is a line, its problems have known scales and inputs", _misstated, safe=True),
         Contract("what it states before a run is possible", _impossible, safe=True),
-        Contract("its smallest problem is solved, verified, and as stated", not_as_stated),
+        Contract("its smallest problem is solved, verified, and as stated", not_as_stated, hindrance=_without_opencl),
     )
 }

@@ -132,7 +132,7 @@ def import_pyopencl() -> Any:
     try:
         import pyopencl
     except ImportError:
-        raise BuddysimError("workloads need PyOpenCL: pip install 'buddysim[opencl]'") from None
+        raise BuddysimError("workloads need PyOpenCL, which isn't installed: pip install 'buddysim[opencl]'") from None
     return pyopencl
 
 

@@ -358,10 +358,21 @@ def test_a_broken_plugin_in_cython_is_refused(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_an_example_keeps_its_contracts(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if example.stem == "heat":  # a workload, whose trial runs
-        pytest.importorskip("pyopencl", reason="PyOpenCL isn't installed: tools/install_extras.sh")
     assert main(["check-plugin", str(example)]) == 0, capsys.readouterr()
     assert re.search(r"^  holds ", capsys.readouterr().out, re.M)
+
+
+def test_a_workload_is_not_run_without_opencl(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    assert main(["check-plugin", str(EXAMPLES / "heat.py")]) == 0
+    shown = capsys.readouterr()
+    assert len(re.findall(r"^  holds ", shown.out, re.M)) == 2
+    (line,) = shown.err.splitlines()
+    assert re.search(
+        r"as stated: not tried: .* PyOpenCL, which isn't installed: pip install 'buddysim\[opencl\]'$", line
+    )
 
 
 @pytest.mark.slow
