@@ -84,16 +84,6 @@ class CapturedNetwork(Network):
         """The layers of the captured batch."""
         return self.at(self.captured_batch).layers
 
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        """Of one sample."""
-        return self.layers[0].output_shape
-
-    @property
-    def parameters(self) -> int:
-        """Weights and biases, each once."""
-        return sum(layer.parameters for layer in self.layers)
-
     def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each weight by its name."""
         shapes: dict[str, tuple[int, ...]] = {}
