@@ -46,3 +46,12 @@ def test_other_workflows_use_the_oldest_python() -> None:
     for path in WORKFLOWS:
         versions = [step["with"]["python-version"] for step in steps(path) if "python-version" in step.get("with", {})]
         assert versions in ([oldest["matrix"]["python"][0]], ["${{ matrix.python }}"])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_an_action_is_named_by_its_commit(path: Path) -> None:
+    """A tag can be moved to other code; the comment names the version, which dependabot raises with the commit."""
+    used = re.findall(r"^\s+(?:- )?uses: (.*)$", path.read_text(), re.MULTILINE)
+    assert used
+    for action in used:
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)

@@ -2,14 +2,16 @@
 
     python tools/make_web.py [-o FOLDER]
 
-npm brings Pyodide and the library of charts, pip the wheels of pydantic: pinned versions, kept in build/web. What the
-page runs of this package is copied from the working tree: all but folders that need arrays or compiled modules.
+npm brings Pyodide, the solver and the library of charts, pip the wheels of pydantic: pinned versions, kept in build/web,
+each archive with the hash that is known of it. What the page runs of this package is copied from the working tree: all
+but folders that need arrays or compiled modules.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -43,6 +45,19 @@ WHEELS = (
     "pydantic==2.14.4", "pydantic-core==2.50.5", "annotated-types==0.8.0", "typing-extensions==4.16.0",
     "typing-inspection==0.4.5",
 )  # fmt: skip
+#: Of each archive, by the name of its file: what the registries had when its version was chosen.
+SHA256 = {
+    "pyodide-314.0.7.tgz": "66b7949e5a0cba2250b586d7e368bf12fb482800748d182c4618254b685ffaa0",
+    "plotly.js-basic-dist-min-4.1.1.tgz": "ea907f854b6cec4f6a2fa71540ec019a21ed2c61e6a109ddd5c072103a96eed0",
+    "highs-1.15.3.tgz": "218533577886c69023739024bb92cfc2831ba45ff1fd1fd981753c04cded9793",
+    "pydantic-2.14.4-py3-none-any.whl": "653a2ad9f6d8858529c77c72717d0ea991d6c6837fe683246b2f4b2bbfc3fadc",
+    "pydantic_core-2.50.5-cp314-cp314-pyemscripten_2026_0_wasm32.whl": (
+        "b2910ec0fa5aeb9bef70156f2b79f4783978fdcfaa7b2f1b5d1814458d2e79a1"
+    ),
+    "annotated_types-0.8.0-py3-none-any.whl": "f072f4d804ea359e4eaf198b1af7a8b0943881a87f31bb764f8bf219bb9419e0",
+    "typing_extensions-4.16.0-py3-none-any.whl": "481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8",
+    "typing_inspection-0.4.5-py3-none-any.whl": "bc210535442b39e1bf2805e0c7a17dfd6a4ace760c84c7f7d16245d23a6b1c39",
+}
 #: Documents behind the numbers of the page; it shows them as texts.
 DOCUMENTS = ("validation/llm.md", "validation/operators.md", "explanation/training-model.md", "explanation/fit.md")
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
@@ -125,7 +140,7 @@ def _is_used(path: Path) -> bool:
 
 
 def _npm_package(name: str) -> Path:
-    """Return the archive of a package at its version; npm checks what the registry says of its contents."""
+    """Return the archive of a package at its version."""
     stored = CACHE / f"{name.replace('@', '-')}.tgz"
     if not stored.exists():
         npm = shutil.which("npm")
@@ -135,7 +150,7 @@ def _npm_package(name: str) -> Path:
             subprocess.run([npm, "pack", "--silent", "--pack-destination", part, name], check=True, cwd=part)
             (archive,) = Path(part).glob("*.tgz")
             archive.rename(stored)
-    return stored
+    return _checked(stored)
 
 
 def _wheels() -> list[Path]:
@@ -152,7 +167,15 @@ def _wheels() -> list[Path]:
             ],
             check=True,
         )  # fmt: skip
-    return sorted(path for name in WHEELS if (path := _stored(folder, name)) is not None)
+    return sorted(_checked(path) for name in WHEELS if (path := _stored(folder, name)) is not None)
+
+
+def _checked(archive: Path) -> Path:
+    """Return an archive whose content is the known one; another is removed."""
+    if hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256.get(archive.name):
+        archive.unlink()
+        raise BuddysimError(f"{archive.name}: removed, as its content isn't that of the release: expected its SHA-256")
+    return archive
 
 
 def _stored(folder: Path, name: str) -> Path | None:
