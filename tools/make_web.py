@@ -2,9 +2,9 @@
 
     python tools/make_web.py [-o FOLDER]
 
-npm brings Pyodide, the solver and the library of charts, pip the wheels of pydantic: pinned versions, kept in build/web,
-each archive with the hash that is known of it. What the page runs of this package is copied from the working tree: all
-but folders that need arrays or compiled modules.
+npm brings Pyodide, the solver and the library of charts, pip the wheels of pydantic: chosen versions, kept in
+build/web, each archive with the hash that is known of it. What the page runs of this package is copied from the
+working tree: all but folders that need arrays or compiled modules.
 """
 
 from __future__ import annotations
