@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
@@ -217,8 +218,13 @@ class CostModel:
         FFTs are offered for feature maps up to the largest timed size; their rates are not extrapolated.
         """
         large = max(work.conv.in_h, work.conv.in_w) > self.largest_fft
+        alike = [self._conv_times(one, pass_) for one in work.with_paddings]
         offered = [
-            ConvAlgorithm(algorithm.name, algorithm.workspace(work), _ps(self._conv_s(algorithm, work, pass_)))
+            ConvAlgorithm(
+                algorithm.name,
+                algorithm.workspace(work),
+                _ps(min(self._algorithm_s(algorithm, times, pass_) for times in alike)),
+            )
             for algorithm in available(work, pass_, self._version)
             if (self.precision.name == "fp32" or algorithm.name in _ON_TENSOR_CORES)
             and not (large and algorithm.name in FFTS)
@@ -346,18 +352,16 @@ class CostModel:
         moved = curve.memory_s(self._single_bytes(layer, batch, pass_), self._peak)
         return _ps(curve.launch_s + max(compute, moved))
 
-    def _conv_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
-        """Seconds of one algorithm: the minimum over this CONV and its paddings to a faster class."""
-        seconds = [self._unpadded_s(algorithm, work, pass_)]
-        seconds += [self._conv_s(algorithm, padded, pass_) for padded in work.paddings]
-        return min(seconds)
-
-    def _unpadded_s(self, algorithm: Algorithm, work: ConvWork, pass_: Pass) -> float:
+    def _conv_times(self, work: ConvWork, pass_: Pass) -> _ConvTimes:
         curve = self._curve(work, pass_)
         moved = curve.memory_s(work.bytes, self._peak)
         if work.conv_class == GROUPED:
             moved = work.bytes / (self._peak.bytes_per_s * self.shared.bandwidth["relu"]["forward"])
-        direct, winograd = self.compute_s(work, pass_)
+        return _ConvTimes(work, curve, moved, *self.compute_s(work, pass_))
+
+    def _algorithm_s(self, algorithm: Algorithm, times: _ConvTimes, pass_: Pass) -> float:
+        """Seconds of one algorithm, without paddings."""
+        work, curve, moved, direct, winograd = times
         ratio = self.shared.ratio[pass_]
         if algorithm.name == _DIRECT:
             spent = max(direct, moved)
@@ -418,6 +422,23 @@ class CostModel:
         moved = work.bytes + 2.0 * algorithm.workspace(work)
         compute = flops / (self._peak.flops * self.shared.fft[pass_])
         return compute + moved / (self._peak.bytes_per_s * _FFT_BANDWIDTH)
+
+
+class _ConvTimes(NamedTuple):
+    """Times of one pass of a CONV that all its algorithms have in common, in seconds.
+
+    Attributes
+    ----------
+    curve : of the pass
+    moved : of the operands
+    direct, winograd : of the multiplications
+    """
+
+    work: ConvWork
+    curve: PassTimeModel
+    moved: float
+    direct: float
+    winograd: float
 
 
 def _ps(seconds: float) -> int:

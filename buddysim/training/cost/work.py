@@ -117,22 +117,22 @@ class ConvWork:
             return "large"
         return "3x3-wide" if min(self.conv.in_channels, self.conv.out_channels) >= WIDE_CHANNELS else "3x3"
 
-    @property
-    def paddings(self) -> tuple[ConvWork, ...]:
-        """Return CONVs that can compute this one, with channels padded to the minimum of another class.
+    @cached_property
+    def with_paddings(self) -> tuple[ConvWork, ...]:
+        """Return this CONV and those that can compute it, with channels padded to the minimum of another class.
 
         A CONV's time is at most that of its paddings, so that more channels or groups never make a CONV faster.
         """
         conv = self.conv
         if conv.groups > 1:
-            return ()
+            return (self,)
         padded = [replace(conv, groups=2, in_channels=2 * conv.in_channels, out_channels=2 * conv.out_channels)]
         if self.conv_class == "first":
             padded.append(replace(conv, in_channels=FIRST_CHANNELS + 1))
         if self.conv_class == "3x3":
             channels, outputs = max(conv.in_channels, WIDE_CHANNELS), max(conv.out_channels, WIDE_CHANNELS)
             padded.append(replace(conv, in_channels=channels, out_channels=outputs))
-        return tuple(replace(self, conv=one) for one in padded)
+        return (self, *(other for one in padded for other in ConvWork(one, self.batch).with_paddings))
 
     def product(self, pass_: Pass) -> MatmulWork:
         """Return the matrix product of a pass; backward-data of a strided CONV skips its zeros."""

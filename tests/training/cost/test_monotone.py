@@ -64,12 +64,13 @@ def smaller(conv: Conv) -> Iterator[Conv]:
 
 
 def assert_not_slower(model: CostModel, conv: Conv, batch: int) -> None:
+    work, less_work = ConvWork(conv, batch), [ConvWork(less, batch) for less in smaller(conv)]
+    if batch > 1:
+        less_work.append(ConvWork(conv, batch - 1))
     for pass_ in PASSES:
-        most = fastest_ps(model, ConvWork(conv, batch), pass_) * LIMIT
-        for less in smaller(conv):
-            assert fastest_ps(model, ConvWork(less, batch), pass_) <= most, (pass_, conv, less)
-        if batch > 1:
-            assert fastest_ps(model, ConvWork(conv, batch - 1), pass_) <= most, (pass_, conv)
+        most = fastest_ps(model, work, pass_) * LIMIT
+        for less in less_work:
+            assert fastest_ps(model, less, pass_) <= most, (pass_, conv, less)
 
 
 @given(

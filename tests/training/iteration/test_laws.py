@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,9 +49,7 @@ def outcomes(draw: st.DrawFn) -> IterationOutcome:
     return simulate_plan(network, batch, machine(link=wire), cost, plan, options)
 
 
-@settings(max_examples=150, deadline=None)
-@given(outcomes())
-def test_laws(out: IterationOutcome):
+def laws(out: IterationOutcome) -> None:
     check_streams_are_serial(out)
     check_live_addresses_are_disjoint(out)
     check_read_tensors_are_present(out)
@@ -58,7 +57,20 @@ def test_laws(out: IterationOutcome):
     check_times_add_up(out)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
+@given(outcomes())
+def test_laws(out: IterationOutcome):
+    laws(out)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None)
+@given(outcomes())
+def test_laws_of_many_iterations(out: IterationOutcome):
+    laws(out)
+
+
+@settings(max_examples=50, deadline=None)
 @given(outcomes())
 def test_reference_components_agree_on_iterations(out: IterationOutcome):
     made, _ = operations(out.program)
@@ -76,7 +88,7 @@ def test_reference_components_agree_on_iterations(out: IterationOutcome):
     assert ref_pinned(out.program) == host_pinned(out.program)[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(outcomes(), st.booleans())
 def test_static_groups_agree_with_the_reference(out: IterationOutcome, stashed_in_groups: bool):
     allocation = StaticGroups(stashed_in_groups).allocate(out.program, None)
@@ -91,7 +103,7 @@ def test_static_groups_agree_with_the_reference(out: IterationOutcome, stashed_i
     assert allocation.high_water == sum(sizes) == StaticGroups(stashed_in_groups).min_bytes(out.program)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(outcomes())
 def test_pool_addresses_agree_with_the_reference(out: IterationOutcome):
     allocation = (
@@ -110,7 +122,7 @@ def test_pool_addresses_agree_with_the_reference(out: IterationOutcome):
             reference.release(given_addresses[number])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(outcomes())
 def test_less_than_min_bytes_never_fits(out: IterationOutcome):
     for allocator in (POOL, StaticGroups(), StaticGroups(stashed_in_groups=False), LiveSetCounter()):

@@ -55,12 +55,12 @@ def fits(network: Network, batch: int, cost: Cost, scheme: str, options: Trainin
 def test_no_larger_batch_fits(data: st.DataObject):
     network = data.draw(networks())
     base_cost = data.draw(costs(network))
-    last = {name: data.draw(st.integers(0, 40)) for name in base_cost.workspaces}
+    last = {name: data.draw(st.integers(0, 20)) for name in base_cost.workspaces}
     cost = Growing(base_cost.times, workspaces=base_cost.workspaces, offered=last)
     scheme = data.draw(st.sampled_from(SCHEMES))
     extra = {"synthetic_density": 0.5} if scheme == "cdma-zv" else {}
-    options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 400)) * 1024, extra=extra)
-    pinned, limit = data.draw(st.sampled_from([62 << 30, 200 << 10])), 40
+    options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 200)) * 1024, extra=extra)
+    pinned, limit = data.draw(st.sampled_from([62 << 30, 100 << 10])), 20
     checks = FitChecks(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
     every = [batch for batch in range(1, limit + 1) if fits(network, batch, cost, scheme, options, pinned)]
     assert largest_batch(checks, limit) == max(every, default=0)
