@@ -16,7 +16,7 @@ from buddysim.training.fitting.program_inputs import ProgramInputs
 from buddysim.training.fitting.search import PlanSearch
 from buddysim.training.request import TrainingRequest
 from tests.training.fitting.random_chains import chain_space
-from tests.training.fitting.small_model import BUDGET, small_model
+from tests.training.fitting.small_model import TWO_BLOCKS_BUDGET, small_model
 
 PARTS = 7  # four choices of seven are too many to try all
 
@@ -99,8 +99,10 @@ def test_more_memory_never_makes_a_chain_slower() -> None:
 
 
 def test_bounds_and_allocator_of_a_model() -> None:
-    space = plan_space(TrainingRequest.of(network=small_model(), machine="h100-sxm", batch=8, memory_bytes=BUDGET))
-    search = PlanSearch(space, BUDGET, steps=0)
+    budget = TWO_BLOCKS_BUDGET
+    request = TrainingRequest.of(network=small_model(blocks=2), machine="h100-sxm", batch=8, memory_bytes=budget)
+    space = plan_space(request)
+    search = PlanSearch(space, budget, steps=0)
     result = search.run()
     inputs = search.inputs[0]
     assert inputs.head_bytes > max(inputs.others_bytes)  # logits and what their gradients take
