@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from buddysim.trace import Trace, open_trace, verify_trace
-from tests.capture.in_process import Done, run_in_process
+from tests.in_process import Done, run_in_process
 
 ROOT = Path(__file__).parents[2]
 SUFFIX = {"gcc": ".c", "g++": ".cpp", "gfortran": ".f90"}

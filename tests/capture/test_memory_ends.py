@@ -14,8 +14,8 @@ import pytest
 
 from buddysim.cli import main
 from buddysim.trace import open_trace, verify_trace
-from tests.capture.in_process import Done, run_in_process
 from tests.capture.native import capture, compiled, contents, ending, environment, needs
+from tests.in_process import Done, run_in_process
 
 pytestmark = needs("gcc")
 

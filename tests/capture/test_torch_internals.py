@@ -156,15 +156,15 @@ def test_wrong_arguments(
 
 
 def test_contents_have_a_budget_for_the_whole_file(tmp_path: Path) -> None:
-    """The budget of sampled bytes is that of all twelve snapshots of forty storages together."""
+    """The budget of sampled bytes is that of all six snapshots of fifteen storages together."""
     spool = Spool.for_trace(tmp_path / "out.bin")
-    data = np.arange(200_000, dtype=np.uint32).view(np.uint8)
-    for iteration in range(12):
-        storages = tuple(storage_contents(f"weight {n}", "weight", data, 1 << 20) for n in range(40))
+    data = np.arange(50_000, dtype=np.uint32).view(np.uint8)
+    for iteration in range(6):
+        storages = tuple(storage_contents(f"weight {n}", "weight", data, 256 << 10) for n in range(15))
         spool.keep(SpooledSnapshot(iteration, 1.0, storages))
-    for budget in (8 << 20, 1 << 20, 0):
-        assemble(spool, tmp_path / "out.bin", 12, "", "", "none: ended", contents_bytes=budget)
+    for budget in (2 << 20, 256 << 10, 0):
+        assemble(spool, tmp_path / "out.bin", 6, "", "", "none: ended", contents_bytes=budget)
         with open_trace(tmp_path / "out.bin") as trace:
             stored = [one.read()[1].size for snapshot in trace.snapshots for one in snapshot.contents]
             assert budget // 2 <= sum(stored) <= budget
-            assert len(trace.size_maps) == 12 * 40
+            assert len(trace.size_maps) == 6 * 15

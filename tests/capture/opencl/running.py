@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from buddysim.base.errors import BuddysimError
-from tests.capture.in_process import Done, run_in_process
+from tests.in_process import Done, run_in_process
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "program.py"

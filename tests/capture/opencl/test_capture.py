@@ -14,9 +14,9 @@ from buddysim.compress import entry_classes
 from buddysim.replay import simulate
 from buddysim.trace import open_trace, verify_trace
 from buddysim.trace.records import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
-from tests.capture.in_process import run_in_process
 from tests.capture.opencl.kernels import JOBS, SOURCE
 from tests.capture.opencl.running import captured, needs_opencl, plain
+from tests.in_process import run_in_process
 
 
 @pytest.fixture(autouse=True)

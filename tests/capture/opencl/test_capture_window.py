@@ -15,9 +15,9 @@ from buddysim.buddy import SizeSource, profile
 from buddysim.compress import entry_classes
 from buddysim.replay import simulate
 from buddysim.trace import KernelLaunch, Trace, open_trace, verify_trace
-from tests.capture.in_process import run_in_process
 from tests.capture.opencl.kernels import JOBS
 from tests.capture.opencl.running import PROGRAM, captured, needs_opencl, plain, write_job
+from tests.in_process import run_in_process
 
 N = 8192  # numbers in each buffer
 SOURCE = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.capture.in_process import run_in_process
 from tests.capture.opencl.running import needs_opencl
+from tests.in_process import run_in_process
 
 SOURCE = r"""
 #define CL_TARGET_OPENCL_VERSION 120

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from buddysim.trace import OP_LOAD, OP_STORE, Memcpy, Trace, open_trace, verify_trace
-from tests.capture.in_process import run_in_process
 from tests.capture.opencl.running import needs_opencl
+from tests.in_process import run_in_process
 
 HEAD = r"""
 #define CL_TARGET_OPENCL_VERSION 300

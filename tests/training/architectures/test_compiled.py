@@ -55,7 +55,7 @@ def saved_bytes(tape: Tape) -> int:
 
 
 @pytest.mark.parametrize("name", TINY)
-@pytest.mark.parametrize("recipe", ["fp32", "bf16", "amp-bf16"])
+@pytest.mark.parametrize("recipe", [pytest.param("fp32", marks=pytest.mark.slow), "bf16", "amp-bf16"])
 def test_every_storage_lives_while_it_is_used(name: str, recipe: str) -> None:
     model = REGISTRY.find(name).model
     for attention in model.ATTENTIONS:

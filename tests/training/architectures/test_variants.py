@@ -54,7 +54,7 @@ def saved_shapes(tape: Tape) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("name", TINY)
-@pytest.mark.parametrize("recipe", ["fp32", "bf16", "amp-bf16"])
+@pytest.mark.parametrize("recipe", [pytest.param("fp32", marks=pytest.mark.slow), "bf16", "amp-bf16"])
 def test_every_class_runs_in_all_its_variants_and_leaves_nothing(name: str, recipe: str) -> None:
     model = REGISTRY.find(name).model
     for attention in model.ATTENTIONS:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,16 +15,15 @@ from buddysim.base.option import Option, values
 from buddysim.training import simulate
 from buddysim.training.iteration.plan import TrainingOptions
 from buddysim.training.schemes import cdma
+from tests.in_process import Done, run_in_process
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs" / "examples" / "plugins" / "vdnn_large.py"
 
 
-def train(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "buddysim", "train", "alexnet", "--batch", "64", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
+def train(folder: Path, *arguments: str) -> Done:
+    command = ("train", "alexnet", "--batch", "64", *arguments)
+    return run_in_process(*command, folder=folder, environment=os.environ)
 
 
 def test_values_are_those_given_or_the_defaults() -> None:
