@@ -42,7 +42,7 @@ def make_read_only(folder: Path) -> None:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An installation, a trace and a store that nobody can write to."""
     folder = tmp_path_factory.mktemp("installed")
-    shutil.copytree(PACKAGE, folder / "site" / "buddysim", ignore=shutil.ignore_patterns("__pycache__", "*.cpp", "*.c"))
+    shutil.copytree(PACKAGE, folder / "site" / "buddysim", ignore=shutil.ignore_patterns("*.cpp", "*.c"))
     trace = write_small(folder / "t.bin", 4)
     assert main(["sweep", str(trace), "--store", str(folder / "store"), "--workers", "1"]) == 0
     (folder / "home").mkdir()

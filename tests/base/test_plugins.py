@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from buddysim.base.errors import BuddysimError
+from buddysim.base.plugins import load_plugin
+from buddysim.cli import main
+
 ROOT = Path(__file__).parents[2]
+Refused = Callable[..., str]
 COMPRESSOR = """
 \"\"\"{summary}\"\"\"
 import numpy as np
@@ -47,6 +53,18 @@ def buddysim(*arguments: str, cwd: Path, **environment: str) -> subprocess.Compl
     )
 
 
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Return what a command of this process that is refused says, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def said(*arguments: str) -> str:
+        assert main(list(arguments)) == 2
+        return capsys.readouterr().err
+
+    return said
+
+
 def test_a_file_named_on_the_command_line(plugin: Path, tmp_path: Path) -> None:
     listed = buddysim("list", "compressor", "--plugin", "as_it_is.py", cwd=tmp_path)
     assert listed.returncode == 0, listed.stderr
@@ -55,8 +73,11 @@ def test_a_file_named_on_the_command_line(plugin: Path, tmp_path: Path) -> None:
     assert "as-it-is" not in buddysim("list", "compressor", cwd=tmp_path).stdout
 
 
-def test_a_file_named_before_the_command_and_in_the_environment(plugin: Path, tmp_path: Path) -> None:
-    assert "as-it-is" in buddysim("--plugin", "as_it_is.py", "list", "compressor", cwd=tmp_path).stdout
+def test_a_file_named_before_the_command_and_in_the_environment(
+    plugin: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--plugin", str(plugin), "list", "compressor"]) == 0
+    assert "as-it-is" in capsys.readouterr().out
     listed = buddysim("list", "compressor", cwd=tmp_path, BUDDYSIM_PLUGINS=str(plugin))
     assert "as-it-is" in listed.stdout
     assert listed.stderr == f"buddysim: plug-ins of BUDDYSIM_PLUGINS: {plugin}\n"
@@ -116,12 +137,13 @@ def test_an_entry_point_may_name_a_cython_file(tmp_path: Path) -> None:
         ("1 / 0\n", "can't be imported: ZeroDivisionError"),
     ],
 )
-def test_a_file_that_is_no_plugin_is_refused_in_one_line(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_file_that_is_no_plugin_is_refused_in_one_line(
+    tmp_path: Path, text: str, expected: str, refused: Refused
+) -> None:
     (tmp_path / "mine.py").write_text(text)
-    refused = buddysim("list", "--plugin", "mine.py", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert expected in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
+    said = refused("list", "--plugin", "mine.py")
+    assert expected in said
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -132,33 +154,25 @@ def test_a_file_that_is_no_plugin_is_refused_in_one_line(tmp_path: Path, text: s
         ("a-b.py", "is not the name of a Python module"),
     ],
 )
-def test_a_name_that_is_no_plugin(tmp_path: Path, name: str, expected: str) -> None:
+def test_a_name_that_is_no_plugin(tmp_path: Path, name: str, expected: str, refused: Refused) -> None:
     if name != "nosuch.py":
         (tmp_path / name).touch()
-    refused = buddysim("list", "--plugin", name, cwd=tmp_path)
-    assert refused.returncode == 2
-    assert expected in refused.stderr
+    assert expected in refused("list", "--plugin", name)
 
 
 def test_a_refused_file_can_be_mended_and_loaded(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("x = 1\n")
-    program = (
-        "import pathlib, buddysim\n"
-        "try: buddysim.load_plugin('mine.py')\n"
-        "except buddysim.BuddysimError: pass\n"
-        "text = \"SUMMARY = 'a table'\\ndef analyse(trace, options): ...\\n\"\n"
-        "pathlib.Path('mine.py').write_text(text)\n"
-        "print(buddysim.load_plugin('mine.py').SUMMARY)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout == "a table\n", done.stderr
+    file = tmp_path / "mine.py"
+    file.write_text("x = 1\n")
+    with pytest.raises(BuddysimError, match="defines nothing of any kind"):
+        load_plugin(file)
+    file.write_text("SUMMARY = 'a table'\ndef analyse(trace, options): ...\n")
+    assert load_plugin(file).SUMMARY == "a table"
 
 
-def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_refused(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "zvc.py").write_text(COMPRESSOR.format(summary="another one"))
-    refused = buddysim("list", "compressor", "--plugin", "zvc.py", cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "compressor 'zvc': there is one of that name already" in refused.stderr
+    said = refused("list", "compressor", "--plugin", "zvc.py")
+    assert "compressor 'zvc': there is one of that name already" in said
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from buddysim.base.kinds import HOMES, registry
+from buddysim.cli import main
 from buddysim.figures import ResultSource
 from tests.capture.opencl.running import needs_opencl
 
@@ -51,28 +52,34 @@ EXAMPLES = list(examples())
 parametrized = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.file.stem)
 
 
-def run(commands: tuple[str, ...], folder: Path, package_parent: Path) -> str:
-    """Run commands in a folder with the checkout's traces and documents; return what they print."""
+def prepare(commands: tuple[str, ...], folder: Path) -> list[list[str]]:
+    """Give a folder the checkout's traces and documents; return the commands' words behind ``python``."""
     for name in ("traces", "docs"):
         if not (folder / name).exists():
             (folder / name).symlink_to(ROOT / name)
     (folder / "out").mkdir(exist_ok=True)
-    environment = os.environ | {"PYTHONPATH": str(package_parent)}  # what is compiled stays in the user's cache
-    printed = ""
     if any(" workloads " in command for command in commands):
         pytest.importorskip("pyopencl")
         needs_opencl()
-    for command in commands:
-        assert command.startswith("python -m buddysim "), command
+    words = [shlex.split(command) for command in commands]
+    assert {(*each[:3],) for each in words} == {("python", "-m", "buddysim")}
+    return [each[1:] for each in words]
+
+
+def run(commands: tuple[str, ...], folder: Path, package_parent: Path) -> str:
+    """Run commands in a folder, each in a process of its own; return what they print."""
+    environment = os.environ | {"PYTHONPATH": str(package_parent)}  # what is compiled stays in the user's cache
+    printed = ""
+    for words in prepare(commands, folder):
         done = subprocess.run(
-            [sys.executable, *shlex.split(command)[1:]],
+            [sys.executable, *words],
             cwd=folder,
             env=environment,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
+        assert done.returncode == 0, f"{words}\n{done.stdout[-1500:]}{done.stderr[-1500:]}"
         printed += done.stdout
     return printed
 
@@ -118,8 +125,18 @@ def test_the_document_shows_the_file(example: Example) -> None:
     ],
     ids=lambda example: example.file.stem,
 )
-def test_an_example_works_from_outside_the_package(example: Example, tmp_path: Path) -> None:
-    assert run(example.commands, tmp_path, ROOT)
+def test_an_example_works_from_outside_the_package(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A compiled example is tried in processes of its own, as a process keeps the code that it has loaded."""
+    if example.file.suffix == ".pyx":
+        assert run(example.commands, tmp_path, ROOT)
+        return
+    monkeypatch.chdir(tmp_path)
+    for words in prepare(example.commands, tmp_path):
+        assert main(words[2:]) == 0
+        shown = capsys.readouterr()
+        assert shown.out + shown.err
 
 
 @pytest.mark.slow

@@ -18,10 +18,10 @@ from buddysim import load_plugin
 from tests.replay.mechanisms.hand import load, machine, time_of
 from tests.replay.mechanisms.test_dram_writes import channel, end_ns, evict
 
-expression, *files = sys.argv[1:]
+expressions, *files = sys.argv[1:]
 for file in files:
     load_plugin(file)
-print(json.dumps(eval(expression)))
+print(json.dumps([eval(expression) for expression in json.loads(expressions)]))
 """
 
 DRAIN = 'end_ns(channel({{"dram__write_drain": "when_full", "dram__write_high_watermark": {}}}), evict(), {})'
@@ -52,13 +52,11 @@ parametrized = pytest.mark.parametrize("stem", BY_HAND)
 def values(stem: str, package_parent: Path, *plugins: Path) -> dict[str, object]:
     """Return the values of an example's expressions, with the package of a folder."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(package_parent), str(ROOT)])}
-    numbers = {}
-    for expression in BY_HAND[stem]:
-        command = [sys.executable, "-c", SCRIPT, expression, *map(str, plugins)]
-        done = subprocess.run(command, env=environment, cwd=package_parent, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        numbers[expression] = json.loads(done.stdout)
-    return numbers
+    expressions = list(BY_HAND[stem])
+    command = [sys.executable, "-c", SCRIPT, json.dumps(expressions), *map(str, plugins)]
+    done = subprocess.run(command, env=environment, cwd=package_parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(expressions, json.loads(done.stdout), strict=True))
 
 
 @parametrized

@@ -18,7 +18,7 @@ LUD = str(TRACES / "lud256.bin")
 XZ = str(TRACES / "jacobi2d.bin")
 
 COMMANDS = (
-    ("run", XZ, "--queueing", "--kernels", "0:4"),
+    ("run", XZ, "--queueing", "--kernels", "0:1"),
     ("run", LUD, "--no-sensitivity", "--scheme", "buddy,ideal,unified-memory,pinned-host", "--equal-capacity"),
     ("run", LUD, "--no-sensitivity", "--scheme", "buddy,ideal,unified-memory,pinned-host,bandwidth-compression"),
     ("profile", XZ),
@@ -29,7 +29,7 @@ COMMANDS = (
         "alexnet",
         "--max-batch",
         "--scheme",
-        "vdnn-dyn,gist-fp16,cswap",
+        "vdnn-dyn",
         "--set",
         "training.device_memory=1280MiB",
     ),
