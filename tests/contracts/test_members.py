@@ -40,7 +40,7 @@ def test_every_kind_has_contracts() -> None:
 QUICK = {
     "figure": ("its title is a line, its file and options are named", "a file that is not its own is refused"),
     "workload": ("its summary is a line", "what it states before a run"),
-    "training scheme": ("it has a name", "it plans each layer", "an iteration takes from"),
+    "training scheme": ("it has a name", "it plans each layer", "an iteration that fits", "an iteration takes from"),
     "network": ("its network has its name", "two networks made alike", "a setting's default"),
 }
 #: Figures of minutes: they search networks of some thousand layers, flip every decision, or search for launches.
@@ -51,11 +51,6 @@ LONG_FIGURES = ("gist-fig16", "cswap-fig6", "cswap-fig10", "cswap-fig11", "cswap
 def test_members_keep_their_contracts(kind: str, tmp_path: Path) -> None:
     names = [name for name, member in registry(kind).items() if not getattr(member, "recorded", False)]
     assert broken(kind, names, tmp_path, QUICK.get(kind, ("",))) == {}
-
-
-def test_iterations_of_schemes_fit(tmp_path: Path) -> None:
-    names = registry("training scheme").names()
-    assert broken("training scheme", names, tmp_path, ("an iteration that fits",)) == {}
 
 
 @pytest.mark.slow

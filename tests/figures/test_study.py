@@ -193,7 +193,9 @@ def test_study_makes_the_additional_results_of_the_comparison(folder: Path) -> N
     study = source(folder).buddy
     for ask in comparison_requests(study):
         ask()
-    assert "changes" in {point.settings.get("analysis") for point in study.missing.values()}  # no figure draws it
+        if "changes" in {point.settings.get("analysis") for point in study.missing.values()}:  # no figure draws it
+            return
+    pytest.fail("no request of the comparison is of what no figure draws")
 
 
 def test_every_workload_has_its_name_in_the_paper() -> None:

@@ -55,9 +55,8 @@ def test_ratios_are_averaged_by_size(table: TableContents) -> None:
 
 def test_every_network_algorithm_and_layout() -> None:
     small = {"AlexNet": NETWORKS["AlexNet"]}
-    with_mask, without = (
-        ratios_by_network(GeneratedContents(0.4, 3), small, masks=masks)["AlexNet"] for masks in (True, False)
-    )
+    contents = GeneratedContents(0.4, 3)
+    with_mask, without = (ratios_by_network(contents, small, masks=masks)["AlexNet"] for masks in (True, False))
     assert [(r.codec.algorithm, r.codec.layout) for r in with_mask] == [
         (algorithm, layout) for algorithm in ("zvc", "rle", "zlib") for layout in ("NCHW", "NHWC", "CHWN")
     ]

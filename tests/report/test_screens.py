@@ -27,7 +27,10 @@ COMMANDS = {
     "run-one-scheme": (("run", CAPTURED, *FEW, "--scheme", "ideal"), r"simulated time +[\d.]+ us"),
     "run-synthetic": (("run", SYNTHETIC), r"speedup over ideal +([\d.]+x - [\d.]+x|no difference)"),
     "run-queueing": (("run", CAPTURED, *FEW, "--queueing", "--no-sensitivity"), r"speedup over ideal +[\d.]+x"),
-    "run-four-schemes": (("run", CAPTURED, *FEW, "--equal-capacity", "--no-sensitivity"), r"speedup over ideal +[\d.]+x"),
+    "run-four-schemes": (
+        ("run", CAPTURED, *FEW, "--equal-capacity", "--no-sensitivity"),
+        r"speedup over ideal +[\d.]+x",
+    ),
     "run-five-schemes": (
         ("run", CAPTURED, *FEW, "--scheme", "buddy,unified-memory,pinned-host,bandwidth-compression,ideal"),
         r"buddy +([\d.]+x|no difference)",
