@@ -25,7 +25,7 @@ def warps_of(seed: int, kinds: str, counts: range, lengths: range) -> list[list[
     Parameters
     ----------
     seed : of all choices
-    kinds : `l`oads, `w`hole stores, `p`artial stores and `a`tomics, one drawn for each access
+    kinds : `l`oads, `w`hole stores, `p`artial stores and `a`tomics, one sampled for each access
     counts, lengths : possible numbers of warps, and of accesses of each
     """
     rng = random.Random(seed)
