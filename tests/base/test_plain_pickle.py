@@ -37,12 +37,23 @@ LIMIT = 0.5
 """Seconds that a small file may take at most."""
 
 
-@settings(max_examples=60, deadline=None)
-@given(content=PLAIN, protocol=st.integers(1, 5))
-def test_plain_content_is_read_as_pickle_reads_it(content: object, protocol: int) -> None:
+def check_as_pickle_reads_it(content: object, protocol: int) -> None:
     read = plain_pickle(pickle.dumps(content, protocol))
     assert read == content
     assert repr(read) == repr(content)
+
+
+@settings(max_examples=20, deadline=None)
+@given(content=PLAIN, protocol=st.integers(1, 5))
+def test_plain_content_is_read_as_pickle_reads_it(content: object, protocol: int) -> None:
+    check_as_pickle_reads_it(content, protocol)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(content=PLAIN, protocol=st.integers(1, 5))
+def test_much_plain_content_is_read_as_pickle_reads_it(content: object, protocol: int) -> None:
+    check_as_pickle_reads_it(content, protocol)
 
 
 def test_more_than_256_shared_objects() -> None:

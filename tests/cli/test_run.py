@@ -421,7 +421,7 @@ def test_kernels_that_make_no_sense(text):
 
 def test_an_interrupted_run_leaves_nothing(tmp_path):
     """Ctrl-C during the replay gives exit code 130, one line, and no output file."""
-    make_trace("stream", tmp_path / "t.bin", {"footprint": "16 MiB", "laps": "100", "timed": "false"})
+    make_trace("stream", tmp_path / "t.bin", {"footprint": "16 MiB", "laps": "40", "timed": "false"})
     command = [sys.executable, "-m", "buddysim", "run", str(tmp_path / "t.bin"), "--json", str(tmp_path / "out.json")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=_heed_ctrl_c) as process:
         try:

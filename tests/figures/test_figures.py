@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -54,7 +56,28 @@ SLOW = ("gist-fig10", "gist-fig16", *(f"cswap-fig{number}" for number in (5, 6, 
 SLOW += ("cdma-fig3", "cdma-fig5", "cdma-fig13", "vdnn-fig11", "cswap-host-rate", "trade-off")
 
 
+#: Figures whose files are written: of a network, of none, and of codecs. Slow tests write all.
+WRITTEN = ("vdnn-fig13", "gist-fig12", "cswap-fig9")
+
+
+@cache
+def data_of(name: str, results: Path) -> Any:
+    """Return the data of a figure, which several tests plot."""
+    return REGISTRY.find(name).data(ResultSource(Store.at(str(results))))
+
+
+def plotted(name: str, results: Path, look: FigureFormat | None = None) -> Figure:
+    return (look or FigureFormat()).apply(REGISTRY.find(name).draw(data_of(name, results)))
+
+
 @pytest.mark.parametrize("name", [name for name in WITHOUT_FILE if name not in SLOW])
+def test_figure_shows_its_data(name: str, results: Path) -> None:
+    figure = plotted(name, results)
+    assert figure.axes
+    assert all(axes.has_data() for axes in figure.axes)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_figure_is_written(name: str, results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / f"{name}.png"
     assert main(["plot", name, "-o", str(path), "--store", str(results)]) == 0
@@ -244,11 +267,10 @@ def test_no_result_is_an_error_of_one_line() -> None:
 
 def test_only_networks_that_do_not_fit_have_a_star(results: Path) -> None:
     """Panels of one column have common labels; panels of different networks have separate ones."""
-    figure = REGISTRY.find("vdnn-fig11")
-    rows = figure.data(ResultSource(Store.at(str(results))))
-    plotted = figure.draw(rows)
+    rows = data_of("vdnn-fig11", results)
+    figure = plotted("vdnn-fig11", results)
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    for network, panel in zip(networks, plotted.axes[len(networks) :], strict=True):
+    for network, panel in zip(networks, figure.axes[len(networks) :], strict=True):
         fits = {row["scheme"]: row["fits"] for row in rows if row["network"] == network}
         starred = [label.get_text().endswith("*") for label in panel.get_xticklabels()]
         assert starred == [not each for each in fits.values()]
@@ -259,11 +281,6 @@ def test_memory_that_is_saved_is_a_part_of_the_baselines(results: Path, monkeypa
     rows = vdnn_fig11.data(ResultSource(Store.at(str(results))))
     assert all(0 <= row["saved_percent"] < 100 for row in rows)
     assert {row["saved_percent"] for row in rows if row["scheme"] == "baseline-p"} == {0.0}
-
-
-def plotted(name: str, results: Path, look: FigureFormat | None = None) -> Figure:
-    module = REGISTRY.find(name)
-    return (look or FigureFormat()).apply(module.draw(module.data(ResultSource(Store(results)))))
 
 
 def test_captions_say_what_of_the_paper_could_not_be_read(results: Path) -> None:

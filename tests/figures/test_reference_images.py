@@ -33,7 +33,9 @@ def test_another_font_does_not_change_the_image(name: str) -> None:
         assert others(pixels(plotted(name)), reference(name)) <= OTHERS
 
 
-@pytest.mark.parametrize("name", tables())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "fig7" else pytest.mark.slow) for name in tables()]
+)
 def test_image_without_one_of_its_series_differs(name: str) -> None:
     figure = plotted(name)
     pixels(figure)
