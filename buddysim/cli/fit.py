@@ -106,6 +106,10 @@ def run(args: argparse.Namespace) -> int:
     if len(names) > 1 or args.link_sweep:
         return _compare(names, args)
     question = question_of(args, names[0] if names else None)
+    if any(path.endswith(".py") for path in args.output):
+        from buddysim.training.fitting.torch_policy import check_network
+
+        check_network(question.request.load_network())
     result = _answer(question, args)
     _write(result, args)
     if not is_on_stdout(args):
