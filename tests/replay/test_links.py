@@ -27,15 +27,21 @@ BOUND = {"copied": {"op": "copy", "footprint": "1 MiB"}, "written": {"op": "writ
 Results = dict[str, ReplayResult]
 
 
-@pytest.fixture(scope="module", params=[*BOUND, "jacobi2d"])
+#: Quick ones with the slowest, the usual and the unlimited link; slow ones with those between, too.
+OF_TRACES = [(trace, list(LINKS)[::2]) for trace in (*BOUND, "jacobi2d")]
+OF_ALL_LINKS = [pytest.param((trace, list(LINKS)), marks=pytest.mark.slow) for trace, _ in OF_TRACES]
+
+
+@pytest.fixture(scope="module", params=[*OF_TRACES, *OF_ALL_LINKS], ids=lambda param: f"{param[0]}-{len(param[1])}")
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Return results of `buddy` with every link, relative to unlimited memory with the link of 150 GB/s."""
+    """Return results of `buddy` with several links, relative to unlimited memory with the link of 150 GB/s."""
     trace, options = JACOBI, dict[str, Any](kernels=slice(0, 1))
-    if request.param in BOUND:
+    name, links = request.param
+    if name in BOUND:
         trace, options = tmp_path_factory.mktemp("links") / "t.bin", {"threshold": 1.0}
-        make_trace("stream", trace, {"sizes": "32 B:1, 128 B:1", **BOUND[request.param]})
+        make_trace("stream", trace, {"sizes": "32 B:1, 128 B:1", **BOUND[name]})
     results = {}
-    for link in LINKS:
+    for link in links:
         machine, baseline = MACHINE.with_overrides({"link.bandwidth": link}), {"link.bandwidth": "150 GB/s"}
         both = simulate_schemes(trace, machine, ("buddy", "ideal"), baseline_set=baseline, sensitivity="all", **options)
         results[link] = both["buddy"]

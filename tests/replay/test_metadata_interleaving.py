@@ -10,10 +10,11 @@ from tests.replay.random_cases import random_case
 from tests.replay.test_reference_machine import differences_in
 
 
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 14), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("interleaving", ["hashed", "own_slice"])
-def test_interleaved_metadata_equal_the_reference_model(interleaving: str, tmp_path: Path) -> None:
+def test_interleaved_metadata_equal_the_reference_model(interleaving: str, seeds: range, tmp_path: Path) -> None:
     outcomes = []
-    for seed in range(14):
+    for seed in seeds:
         case = random_case(seed, "buddy", ("simple", "banked")[seed % 2])
         case.machine["metadata_cache.interleaving"] = interleaving
         case.machine["metadata_cache.hop_latency"] = f"{1 + 9 * seed} ns"

@@ -10,7 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 NEXT_LINE = ROOT / "docs" / "examples" / "plugins" / "next_line.pyx"
 
-#: Prints for each case the counters that differ; the plug-in is loaded in this process alone.
+#: Reference models by the number of lines ahead that they fetch, and their numbers of cases.
+CASES = {1: 16, 2: 4}
+#: Prints for each case of each the counters that differ; the plug-in is loaded in this process alone.
 COMPARE = """
 import sys
 from pathlib import Path
@@ -20,28 +22,23 @@ from tests.reference.replay.schemes.buddy.metadata_cache import RefMetadataCache
 from tests.replay.random_cases import random_case
 from tests.replay.test_reference_machine import differences_in
 
-RefMetadataCache.lines_ahead = lambda cache, number: [number + AHEAD]
-for seed in range(CASES):
-    case = random_case(seed, "buddy", ("simple", "banked")[seed % 2])
-    case.machine["metadata_cache.prefetcher"] = "next_line"
-    print(differences_in(case, Path(sys.argv[2])))
+for ahead, cases in CASES.items():
+    RefMetadataCache.lines_ahead = lambda cache, number: [number + ahead]
+    for seed in range(cases):
+        case = random_case(seed, "buddy", ("simple", "banked")[seed % 2])
+        case.machine["metadata_cache.prefetcher"] = "next_line"
+        print(ahead, differences_in(case, Path(sys.argv[2])))
 """
 
 
-def compared(ahead: int, cases: int, folder: Path) -> list[str]:
-    """Return for each case what differs from a reference model that fetches the line `ahead` lines further."""
-    program = COMPARE.replace("AHEAD", str(ahead)).replace("CASES", str(cases))
-    command = [sys.executable, "-c", program, str(NEXT_LINE), str(folder)]
+def test_the_next_line_is_fetched_as_in_the_reference_model_and_another_is_found_out(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", f"CASES = {CASES}\n{COMPARE}", str(NEXT_LINE), str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
-
-
-def test_the_next_line_is_fetched_as_in_the_reference_model(tmp_path: Path) -> None:
-    outcomes = compared(1, 16, tmp_path)
-    assert set(outcomes) <= {"{}", "None"}  # None: a case that is refused
-    assert outcomes.count("{}") >= 12
-
-
-def test_another_line_than_the_next_one_is_found_out(tmp_path: Path) -> None:
-    assert any("metadata" in outcome for outcome in compared(2, 4, tmp_path))
+    outcomes: dict[str, list[str]] = {"1": [], "2": []}
+    for line in done.stdout.splitlines():
+        ahead, outcome = line.split(maxsplit=1)
+        outcomes[ahead].append(outcome)
+    assert set(outcomes["1"]) <= {"{}", "None"}  # None: a case that is refused
+    assert outcomes["1"].count("{}") >= 12
+    assert any("metadata" in outcome for outcome in outcomes["2"])
