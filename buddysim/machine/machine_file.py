@@ -44,8 +44,12 @@ class MachineFile(Section):
 
     def text(self, key: str) -> str:
         """Return the value of a dotted key as a machine file has it."""
-        value = self._lookup(dict(flat(self.to_dict())), key)
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        return str(self._lookup(self.texts(), key))
+
+    def texts(self) -> dict[str, str]:
+        """Return every value as a machine file has it, by dotted key."""
+        values = flat(self.to_dict())
+        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values}
 
     def source(self, key: str) -> str:
         """Return the source of a dotted key's value: what the file names, or that of the key's default."""

@@ -68,12 +68,13 @@ def machine_parts(machine: Machine | TrainingMachine) -> list[Part]:
     """Return the screen of one machine: each key with its value and source."""
     title = f"{machine.name}: {machine.description}"
     checksum = f"checksum {machine.checksum[:16]}"
+    texts = machine.texts()
     if isinstance(machine, TrainingMachine):
-        rows = [(key, machine.text(key), machine.source(key)) for key in machine.dotted_keys()]
+        rows = [(key, texts[key], machine.source(key)) for key in machine.dotted_keys()]
         return [title, checksum, "", description_table(("key", "value", "source"), rows)]
     peak = f"peak device memory {machine.dram_bytes_per_s / 1e9:.1f} GB/s, {checksum}"
     converted = [
-        (key, machine.text(key), _resolved(machine, machine.value(key)), machine.source(key))
+        (key, texts[key], _resolved(machine, machine.value(key)), machine.source(key))
         for key in machine.dotted_keys()
         if key not in ("name", "description")
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_train_config import run
-from tests.training.fitting.small_model import LARGER
+from tests.training.fitting.small_model import LARGER, TWO_BLOCKS_BUDGET
 
 
 @pytest.fixture
@@ -18,11 +18,18 @@ def model(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_screen_and_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def two_blocks(tmp_path: Path) -> str:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**LARGER, "num_hidden_layers": 2}), encoding="utf-8")
+    return str(path)
+
+
+def test_screen_and_files(two_blocks: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, answer = str(tmp_path / "plan.toml"), str(tmp_path / "answer.json")
     code, out, err = run(
-        capsys, "fit", model, "--machine", "h100-sxm", "--batch", "8", "--sequence", "1024", "--recipe", "bf16",
-        "--memory-budget", "1000MiB", "-o", plan, "--json", answer, "--tries", "1",
+        capsys, "fit", two_blocks, "--machine", "h100-sxm", "--batch", "8", "--sequence", "1024", "--recipe", "bf16",
+        "--memory-budget", f"{TWO_BLOCKS_BUDGET}B", "-o", plan, "--json", answer, "--tries", "1",
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "fits: GPU memory" in out
@@ -30,11 +37,11 @@ def test_screen_and_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixt
     written = json.loads(Path(answer).read_text(encoding="utf-8"))
     assert written["bounds.time_ms"] <= written["time_ms"]
     assert written["bounds.memory_bytes"] <= written["used_bytes"]
-    assert written["memory.peak_bytes"] < 1000 * 2**20
+    assert written["memory.peak_bytes"] < TWO_BLOCKS_BUDGET
     assert [row["choice"] for row in written["plan"]]
     code, out, _ = run(
-        capsys, "train", model, "--machine", "h100-sxm", "--batch", "8", "--sequence", "1024", "--recipe", "bf16",
-        "--memory-budget", "1000MiB", "--scheme", "plan", "--plan", plan, "--json", "-",
+        capsys, "train", two_blocks, "--machine", "h100-sxm", "--batch", "8", "--sequence", "1024", "--recipe", "bf16",
+        "--memory-budget", f"{TWO_BLOCKS_BUDGET}B", "--scheme", "plan", "--plan", plan, "--json", "-",
     )  # fmt: skip
     again = json.loads(out)["plan"]
     assert (again["time_ms"], again["memory.peak_bytes"]) == (written["time_ms"], written["memory.peak_bytes"])

@@ -328,7 +328,7 @@ def run(
     )
 
 
-@pytest.mark.parametrize("locale", ["C", "POSIX"])
+@pytest.mark.parametrize("locale", ["C", pytest.param("POSIX", marks=pytest.mark.slow)])  # two names of one
 def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> None:
     """A file name that is not UTF-8 is written in an ASCII locale, and no byte of it is lost."""
     name = os.fsencode(tmp_path) + b"/\xff\xfe\xe9.bin"
@@ -371,7 +371,7 @@ def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
-@pytest.mark.parametrize("shell", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-", "> /dev/full 2> /dev/full"])
+@pytest.mark.parametrize("shell", ["2>&-", "<&- >&- 2>&-", "> /dev/full 2> /dev/full"])
 def test_runs_without_standard_error(trace: Path, shell: str) -> None:
     done = run("run", str(trace), "--scheme", "ideal", shell=shell)
     assert done.returncode == (0 if shell == "2>&-" else 2)

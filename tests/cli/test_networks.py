@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,12 +84,10 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
     assert problem in err or "PyTorch" in err
 
 
-def test_a_plug_in_after_the_action(tmp_path: Path) -> None:
+def test_a_plug_in_after_the_action(capsys: pytest.CaptureFixture[str]) -> None:
     examples = Path(__file__).parents[2] / "docs" / "examples"
-    command = [sys.executable, "-m", "buddysim", "networks", "show", str(examples / "leaky.toml")]
-    command += ["--plugin", str(examples / "plugins" / "leaky_relu.py")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "leaky-relu (in place)" in done.stdout
-    refused = subprocess.run(command[:-2], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "'leaky-relu' is not a kind of layer (nearest: relu)" in refused.stderr
+    command = ["networks", "show", str(examples / "leaky.toml")]
+    assert main(command) == 2
+    assert "'leaky-relu' is not a kind of layer (nearest: relu)" in capsys.readouterr().err
+    assert main([*command, "--plugin", str(examples / "plugins" / "leaky_relu.py")]) == 0
+    assert "leaky-relu (in place)" in capsys.readouterr().out
