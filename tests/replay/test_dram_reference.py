@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -82,6 +83,11 @@ def four_streams(draw: random.Random, number: int) -> int:
     return number % 4 * (ENTRIES // 4 + 1000) % ENTRIES + number // 4
 
 
+def slow(fraction: float) -> Any:
+    """Return a load between or below those of quick tests, for slow ones."""
+    return pytest.param(fraction, marks=pytest.mark.slow)
+
+
 def under_load(
     entries: list[int], stores: list[bool], mean_ns: float, draw: random.Random, drains: str = "interleaved"
 ) -> tuple[float, float, int, int]:
@@ -112,7 +118,7 @@ def under_load(
     return latency, expected, count["now_ps"], max(end for end, _ in reads) + after_ps + 50 * NS
 
 
-@pytest.mark.parametrize("load_fraction", [0.3, 0.6, 0.8, 0.95])
+@pytest.mark.parametrize("load_fraction", [0.3, slow(0.6), slow(0.8), 0.95])
 @pytest.mark.parametrize(
     ("entry_of", "min_ns", "tolerance"),
     [(anywhere, 4, 0.06), (stream, 2, 0.06), (four_streams, 2, 0.35)],  # the least time between two: tRRD, a burst
@@ -127,7 +133,7 @@ def test_reads_wait_as_in_a_first_ready_queue(
     assert end == pytest.approx(end_expected, rel=0.005)
 
 
-@pytest.mark.parametrize("load_fraction", [0.3, 0.6])
+@pytest.mark.parametrize("load_fraction", [slow(0.3), 0.6])
 @pytest.mark.parametrize("one_store_in", [2, 3])
 @pytest.mark.parametrize(("in_order", "min_ns"), [(False, 4), (True, 2)])
 @pytest.mark.parametrize(("drains", "least", "most"), [("interleaved", 0.25, 1.1), ("exclusive", 0.75, 1.3)])

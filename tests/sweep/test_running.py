@@ -219,8 +219,8 @@ def test_a_store_that_stays_full_ends_the_sweep_and_says_how_to_go_on(
 
 def test_a_point_costs_the_driver_little_memory(store: Store) -> None:
     """A sweep of 100,000 points needs a fraction of a gigabyte."""
-    few, many = (_traced_bytes(store, points) for points in (200, 1200))
-    assert (many - few) / 1000 < 4000
+    few, many = (_traced_bytes(store, points) for points in (100, 500))
+    assert (many - few) / 400 < 4000
 
 
 def _traced_bytes(store: Store, points: int) -> int:

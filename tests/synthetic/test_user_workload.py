@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import buddysim.trace as bt
+from buddysim.cli import main
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = ROOT / "docs" / "examples" / "plugins" / "transpose.py"
@@ -57,10 +59,13 @@ def test_its_trace_transposes_every_word_once(tmp_path: Path) -> None:
     assert written == {transposed + line: 0xF for line in range(lines_of_matrix)}
 
 
-def test_its_parameters_are_checked_as_those_of_any_workload(tmp_path: Path) -> None:
+def test_its_parameters_are_checked_as_those_of_any_workload(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for setting, problem in (("n=33", "n: 33 is not a multiple of 32"), ("m=64", "'m': unknown parameter")):
-        done = make(tmp_path, setting)
-        assert done.returncode == 2
-        assert problem in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        command = ["generate", "transpose", "--plugin", str(PLUGIN), "-o", str(tmp_path / "t.bin"), "--set", setting]
+        assert main(command) == 2
+        shown = capsys.readouterr().err
+        assert problem in shown
+        assert len(shown.splitlines()) == 1
         assert not (tmp_path / "t.bin").exists()
