@@ -86,11 +86,25 @@ cells = st.one_of(
 )
 
 
-@given(st.one_of(st.text(max_size=300), st.lists(st.lists(cells, min_size=12, max_size=15), max_size=4)))
+contents = st.one_of(st.text(max_size=300), st.lists(st.lists(cells, min_size=12, max_size=15), max_size=4))
+
+
+@given(contents)
 @example("\x00")
 @example('"')
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_content_is_read_or_an_error_of_one_line(content: str | list[list[str]]) -> None:
+    check_content(content)
+
+
+@pytest.mark.slow
+@given(contents)
+@settings(max_examples=1000, deadline=None)
+def test_much_content_is_read_or_an_error_of_one_line(content: str | list[list[str]]) -> None:
+    check_content(content)
+
+
+def check_content(content: str | list[list[str]]) -> None:
     text = content if isinstance(content, str) else HEADER + "\n".join(",".join(row) for row in content)
     try:
         timings = parse_timings(text, "fuzz.csv")

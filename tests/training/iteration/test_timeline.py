@@ -127,9 +127,20 @@ def programs(draw: st.DrawFn) -> list[Operation]:
     return operations
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(programs())
 def test_timeline_agrees_with_the_reference_and_accounts_for_every_wait(operations: list[Operation]):
+    check_timeline(operations)
+
+
+@pytest.mark.slow
+@settings(max_examples=600)
+@given(programs())
+def test_timelines_of_many_programs_agree_with_the_reference(operations: list[Operation]):
+    check_timeline(operations)
+
+
+def check_timeline(operations: list[Operation]) -> None:
     times = run(operations)
     naive = ref_run(operations)
     assert (times.start_ps, times.end_ps) == (naive.start_ps, naive.end_ps)

@@ -196,7 +196,7 @@ def networks(draw: st.DrawFn) -> Network:
     return net.build()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks())
 def test_random_graphs_keep_every_rule(network: Network) -> None:
     layers = network.layers
@@ -211,7 +211,7 @@ def test_random_graphs_keep_every_rule(network: Network) -> None:
     assert parse_network(to_toml(network)).layers == layers
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(), st.data())
 def test_values_survive_in_place_execution(network: Network, data: st.DataObject) -> None:
     """Run the graph on tokens: each backward step must find its inputs in their buffers.

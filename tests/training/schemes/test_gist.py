@@ -203,7 +203,9 @@ def peak(out: IterationOutcome) -> tuple[int, str]:
     return step.layer, step.pass_
 
 
-@pytest.mark.parametrize("name", ["alexnet", "nin", "overfeat", "vgg16", "inception-v3"])
+@pytest.mark.parametrize(
+    "name", ["alexnet", "nin", "overfeat", "vgg16", pytest.param("inception-v3", marks=pytest.mark.slow)]
+)
 def test_encodings_without_decoded_copies_never_increase_a_zoo_network(name: str) -> None:
     """The paper's networks never take more memory, with any encoding."""
     footprints = {

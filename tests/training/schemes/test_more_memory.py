@@ -41,7 +41,7 @@ def test_a_request_that_takes_the_last_block_to_its_end_leaves_no_slack() -> Non
 def test_a_static_policy_fits_and_is_as_fast_in_more_memory(scheme: str) -> None:
     network = load_network("vgg16")
     before: tuple[bool, float] = (False, float("inf"))
-    for mib in range(5900, 8400, 125):
+    for mib in range(5900, 8400, 250):
         out = simulate_outcome(network, 128, MACHINE, scheme, memory_bytes=mib * MIB)
         assert out.fits or not before[0], mib
         if before[0]:
@@ -78,7 +78,7 @@ def test_the_dynamic_policy_names_the_smaller_budget_that_is_faster() -> None:
 
 def test_no_smaller_budget_is_faster_without_a_note() -> None:
     before = float("inf")
-    for mib in range(6100, 12000, 400):
+    for mib in range(6100, 12000, 800):
         result = simulate("vgg16", 128, MACHINE, "vdnn-dyn", memory_bytes=mib * MIB)
         if not any(FASTER_WITH_LESS in note for note in result.provenance["decisions"]):
             assert result.counters["time_ms"] <= before
