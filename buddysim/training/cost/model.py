@@ -127,6 +127,7 @@ class CostModel:
         if self.described is not None:
             self.calibrated = self.operators.origin(precision.name) == machine.name
         self._algorithms: dict[tuple[object, int, Pass], tuple[ConvAlgorithm, ...]] = {}
+        self._products: dict[MatmulWork, int] = {}  # of `described`: blocks of a model have the same ones
         self.source, self.assumptions = _provenance(self)
 
     def derived_times(self, algorithms: Iterable[ConvAlgorithm]) -> str | None:
@@ -289,7 +290,9 @@ class CostModel:
     def product_ps(self, product: MatmulWork, pass_: Pass) -> int:
         """Return the time of a pass of a fully connected layer with this product, in picoseconds."""
         if self.described is not None:
-            return _ps(self.described.product_s(product))
+            if product not in self._products:
+                self._products[product] = _ps(self.described.product_s(product))
+            return self._products[product]
         efficiency = self._efficiency[pass_]["fc"]
         return _ps(self.shared.curves["fc"].seconds(product, product.bytes, efficiency, self._matrix_peak))
 
