@@ -68,7 +68,8 @@ def test_another_network_is_planned_by_layers(capsys: pytest.CaptureFixture[str]
         (("--maximize", "joy"), "maximize 'joy': expected tokens"),
         (("--batch", "max", "--maximize", "tokens"), "expected one of them"),
         (("-o", "plan.txt"), "expected a name that ends in .toml or .py"),
-        (("-o", "plan.py", "--memory-budget", "8GB", "--tries", "0"), "a plan as .toml"),
+        # Refused before the question's answer is begun, which says that joy can't be maximized.
+        (("-o", "plan.py", "--maximize", "joy"), "isn't a model's configuration: expected a plan as .toml"),
     ],
 )
 def test_one_line_says_what_is_wrong(

@@ -49,6 +49,13 @@ def examples() -> Iterator[Example]:
 
 
 EXAMPLES = list(examples())
+
+
+def is_slow(example: Example) -> bool:
+    """Of compiled examples one is quick; the model of 40 blocks is slow, and its contracts are tried quickly."""
+    return example.file.stem == "granite" or (example.file.suffix == ".pyx" and example.file.stem != "next_line")
+
+
 parametrized = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.file.stem)
 
 
@@ -119,10 +126,7 @@ def test_the_document_shows_the_file(example: Example) -> None:
 
 @pytest.mark.parametrize(
     "example",
-    [
-        pytest.param(one, marks=pytest.mark.slow if one.file.suffix == ".pyx" and one.file.stem != "next_line" else ())
-        for one in EXAMPLES
-    ],
+    [pytest.param(one, marks=pytest.mark.slow if is_slow(one) else ()) for one in EXAMPLES],
     ids=lambda example: example.file.stem,
 )
 def test_an_example_works_from_outside_the_package(
