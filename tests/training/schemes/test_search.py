@@ -62,8 +62,11 @@ def test_no_larger_batch_fits(data: st.DataObject):
     options = TrainingOptions(memory_bytes=data.draw(st.integers(8, 200)) * 1024, extra=extra)
     pinned, limit = data.draw(st.sampled_from([62 << 30, 100 << 10])), 20
     checks = FitChecks(network, machine(pinned=pinned), cost, scheme, options)  # type: ignore[arg-type]
-    every = [batch for batch in range(1, limit + 1) if fits(network, batch, cost, scheme, options, pinned)]
-    assert largest_batch(checks, limit) == max(every, default=0)
+    largest = largest_batch(checks, limit)
+    fitting = [
+        batch for batch in range(max(largest, 1), limit + 1) if fits(network, batch, cost, scheme, options, pinned)
+    ]
+    assert fitting == ([largest] if largest else [])
 
 
 @pytest.mark.parametrize("scheme", ["vdnn-dyn", "cdma-bw", "cdma"])
@@ -100,7 +103,7 @@ def test_vgg_on_a_titan_x(scheme: str):
     every = titan_x("vgg11", scheme)
     assert every.check(batch).fits
     assert not any(
-        every.check(batch).fits for batch in (*range(batch + 1, batch + 32), *range(batch + 32, batch + 400, 8))
+        every.check(batch).fits for batch in (*range(batch + 1, batch + 32), *range(batch + 32, batch + 400, 24))
     )
 
 
