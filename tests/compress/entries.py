@@ -20,7 +20,7 @@ def words_entry(words: NDArray[np.int64] | list[int]) -> bytes:
     return (np.asarray(words, dtype=np.int64) & 0xFFFFFFFF).astype("<u4").tobytes()
 
 
-#: Of patterns whose words are not drawn one by one, which took longer than what the tests do with them.
+#: Of patterns whose words are not sampled one by one, which took longer than what the tests do with them.
 seeds = st.integers(0, 2**32 - 1)
 word = st.one_of(st.integers(0, 2**32 - 1), st.sampled_from(EDGES), st.integers(0, 31).map(lambda bit: 1 << bit))
 
