@@ -38,16 +38,14 @@ cdef inline bint over_link(MemorySystem* m, AllocationState* allocation, uint32_
 cdef int64_t fill(MemorySystem* m, Slice* l2, const LineLocation* at, unsigned int* sectors, int64_t t) noexcept nogil:
     cdef AllocationState* allocation = allocation_of(m, at.entry)
     allocation.fills += 1
-    if over_link(m, allocation, at.entry):
-        return host_fill(m, sectors[0], t)
-    return raw_fill(m, allocation, at, sectors, t)
+    cdef bint over = over_link(m, allocation, at.entry)
+    return host_fill(m, sectors[0], t) if over else raw_fill(m, allocation, at, sectors, t)
 
 cdef int64_t writeback(MemorySystem* m, Slice* l2, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil:
     cdef AllocationState* allocation = allocation_of(m, entry)
     allocation.writebacks += 1
-    if over_link(m, allocation, entry):
-        return host_writeback(m, line, t)
-    return raw_writeback(m, allocation, l2, entry, line, t)
+    cdef bint over = over_link(m, allocation, entry)
+    return host_writeback(m, line, t) if over else raw_writeback(m, allocation, l2, entry, line, t)
 
 class FirstTouch(Section):
     """The section `[first_touch]` of a machine file."""
