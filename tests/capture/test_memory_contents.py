@@ -250,8 +250,9 @@ def test_static_data_is_split_by_symbol(tmp_path: Path) -> None:
     with open_trace(tmp_path / "out.bin") as trace:
         sizes = {one.name: one.bytes for one in trace.allocations}
         assert sizes == {"first": 200_000, "second": 160_000, "hidden": 240_008}
-        assert contents(trace, 0, "first").view(np.int32)[:4].tolist() == [1, 2, 3, 0]
-        assert contents(trace, 0, "second").view(np.int32)[7] == 1
+        last = len(trace.snapshots) - 1  # a slow machine takes one amid the loop
+        assert contents(trace, last, "first").view(np.int32)[:4].tolist() == [1, 2, 3, 0]
+        assert contents(trace, last, "second").view(np.int32)[7] == 1
     subprocess.run(["strip", str(program)], check=True)
     assert capture("--", program, folder=tmp_path).returncode == 0
     with open_trace(tmp_path / "out.bin") as trace:

@@ -141,7 +141,7 @@ def report(
             f"child processes{_names_text(outcome.owners)} have memory of their own, which is not captured: --follow "
             "captures them"
         )
-    if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots[-1:] for one in snapshot.allocations):
+    if any(_OFFSET.search(one.header.name) for snapshot in record.snapshots for one in snapshot.allocations):
         say("names with an offset (+0x..) lack a source line: compile the program with -g")
     if process.total and len(record.snapshots) > 1:
         options = exact_trigger_options(process.total, len(record.snapshots), trigger)
