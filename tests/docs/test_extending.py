@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from buddysim.base.compiled import compiled_extension
 from buddysim.base.kinds import HOMES, registry
+from buddysim.base.plugin_modules import PACKAGE
 from buddysim.cli import main
 from buddysim.figures import ResultSource
 from tests.capture.opencl.running import needs_opencl
@@ -159,9 +161,17 @@ def test_nothing_of_an_example_is_known_without_it(example: Example) -> None:
         assert example.file.stem.replace("_", "-") not in registry(kind)
 
 
-def test_scheme_reports_its_device_memory_and_gets_the_equal_capacity(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def first_touch() -> Path:
+    """The example of a replay scheme, compiled into the cache of its user."""
+    source = ROOT / "docs" / "examples" / "plugins" / "first_touch.pyx"
+    compiled_extension(source, f"{PACKAGE}.{source.stem}")
+    return source
+
+
+def test_scheme_reports_its_device_memory_and_gets_the_equal_capacity(first_touch: Path, tmp_path: Path) -> None:
     """A plug-in scheme that limits device memory is shown with it, and obeys --equal-capacity."""
-    plugin = "--plugin docs/examples/plugins/first_touch.pyx --scheme buddy,first-touch --sensitivity none"
+    plugin = f"--plugin {first_touch} --scheme buddy,first-touch --sensitivity none"
     command = f"python -m buddysim run traces/fdtd2048.bin {plugin} --kernels 0:1 --set first_touch.fitting=0.25"
     shown = run((f"{command} --json {tmp_path / 'plain.json'}",), tmp_path, ROOT)
     assert re.search(r"^ +device memory .* 12\.0 MiB", shown, re.MULTILINE)

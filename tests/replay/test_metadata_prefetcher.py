@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from buddysim.base.compiled import compiled_extension
+from buddysim.base.plugin_modules import PACKAGE
+
 ROOT = Path(__file__).parents[2]
 NEXT_LINE = ROOT / "docs" / "examples" / "plugins" / "next_line.pyx"
 
@@ -31,8 +36,17 @@ for ahead, cases in CASES.items():
 """
 
 
-def test_the_next_line_is_fetched_as_in_the_reference_model_and_another_is_found_out(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", f"CASES = {CASES}\n{COMPARE}", str(NEXT_LINE), str(tmp_path)]
+@pytest.fixture(scope="module")
+def next_line() -> Path:
+    """The example of a metadata prefetcher, compiled into the cache of its user."""
+    compiled_extension(NEXT_LINE, f"{PACKAGE}.{NEXT_LINE.stem}")
+    return NEXT_LINE
+
+
+def test_the_next_line_is_fetched_as_in_the_reference_model_and_another_is_found_out(
+    next_line: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", f"CASES = {CASES}\n{COMPARE}", str(next_line), str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
     outcomes: dict[str, list[str]] = {"1": [], "2": []}
