@@ -172,4 +172,5 @@ def _report(results: Mapping[str, ReplayResult], machine: Machine, args: argpars
         return
     written = [path for path in (args.json, args.parquet) if path is not None]
     saved = f"full result: {', '.join(written)}" if written else "not saved (--json FILE)"
-    print_result(content, saved, changed_keys(args), machine, args.assumptions)
+    seconds = sum(result.speed["seconds"] for result in results.values())
+    print_result(content, saved, changed_keys(args), machine, args.assumptions, seconds)

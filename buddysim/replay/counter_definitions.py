@@ -88,10 +88,6 @@ _PER_ALLOCATION = {
 }
 
 _SIMULATOR = {
-    "speed.seconds": "s: Wall-clock time of the replay, without opening and profiling the trace.",
-    "speed.memory_instructions_per_s": "1/s: Memory instructions simulated per second of wall-clock time.",
-    "speed.line_accesses_per_s": "1/s: Line accesses simulated per second of wall-clock time.",
-    "speed.peak_rss_bytes": "B: Peak resident memory of the simulator's process up to the end of the run.",
     "trace.skipped_copies": "events: Memcpy and memset events outside every live allocation, which have no effect.",
     "horizon.pushed": "requests: Requests too far ahead for a port or reservation table to record them, so that no "
     "later one waits for them.",
@@ -166,11 +162,7 @@ SOURCES: Mapping[str, str] = {
 }
 
 #: Equations between counters that hold in every result, whatever its scheme.
-LAWS = (
-    *(law for part in PARTS for law in getattr(part, "LAWS", ())),
-    "`speed.memory_instructions_per_s` = `memory_instructions` / `speed.seconds`",
-    "`speed.line_accesses_per_s` = `line_accesses` / `speed.seconds`",
-)
+LAWS = tuple(law for part in PARTS for law in getattr(part, "LAWS", ()))
 
 
 def _section(heading: str) -> dict[str, tuple[str, str]]:

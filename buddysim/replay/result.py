@@ -32,7 +32,8 @@ class ReplayResult(SchemeResult):
     per_kernel : one dict per kernel
     per_allocation : one dict per allocation
     utilization : utilization of each resource over the run, 0 to 1
-    speed : of the replay
+    speed : of the simulator, which no file of results has: seconds (wall-clock, without opening and profiling the
+        trace), memory_instructions_per_s, line_accesses_per_s; peak_rss_bytes of its process up to the end of the run
     sensitivity : times and ratios of perturbed runs, and of runs with compute gaps halved and doubled (sensitivity.py)
     synthetic : `min_ratio` and `max_ratio` of `compression.ratio` over `seeds` seeds of synthetic sizes; else None
     slowdown : time / time of the baseline, and its sensitivity range; None without a baseline, or without a range
@@ -67,7 +68,6 @@ class ReplayResult(SchemeResult):
             **{f"slowdown.{name}": ratio for name, ratio in self.slowdown.items()},
             "per_kernel": self.per_kernel,
             "per_allocation": self.per_allocation,
-            **{f"speed.{name}": value for name, value in self.speed.items()},
         }
 
 

@@ -67,16 +67,18 @@ def result_parts(
     changed: Mapping[str, object] | None = None,
     machine: Machine | None = None,
     with_assumptions: bool = False,
+    seconds: float | None = None,
 ) -> list[Part]:
     """Return the screen of the results of some schemes.
 
     Parameters
     ----------
     results : what `ReplayResult.to_dict` gives, by scheme name
-    saved : where the full result is
+    saved : where the full result is; "" without
     changed : settings of the machine that are not those of its name
     machine : the machine, for its main figures; None: the preset of that name, if there is one
     with_assumptions : whether every assumption is listed
+    seconds : of all replays, wall-clock time; None: not measured
     """
     parts: list[Part] = [*_heading(results, changed or {}, machine), ""]
     parts += _schemes_as_rows(results) if len(results) >= _SCHEMES_AS_ROWS_FROM else [_comparison(results)]
@@ -85,7 +87,8 @@ def result_parts(
     parts += caveat_parts(results)
     if with_assumptions:
         parts += assumption_parts(results)
-    return [*parts, "", f"{_simulator_speed(results)}{'; ' if saved else ''}{saved}"]
+    last = "; ".join(filter(None, (_simulator_speed(results, seconds), saved)))
+    return [*parts, "", last] if last else parts
 
 
 def print_result(
@@ -94,9 +97,10 @@ def print_result(
     changed: Mapping[str, object] | None = None,
     machine: Machine | None = None,
     with_assumptions: bool = False,
+    seconds: float | None = None,
 ) -> None:
     """Print the screen of `result_parts`."""
-    print_screen(result_parts(results, saved, changed, machine, with_assumptions))
+    print_screen(result_parts(results, saved, changed, machine, with_assumptions, seconds))
 
 
 def _heading(results: Results, changed: Mapping[str, object], machine: Machine | None) -> Iterator[str]:
@@ -584,8 +588,9 @@ def _of_allocation(allocation: Flat, row: ShownRow) -> str:
     return NOT_APPLICABLE if value is None or not moved else format_percent(value)
 
 
-def _simulator_speed(results: Results) -> str:
-    seconds = sum(result["speed.seconds"] for result in results.values())
+def _simulator_speed(results: Results, seconds: float | None) -> str:
+    if seconds is None:
+        return ""
     instructions = sum(result["memory_instructions"] for result in results.values())
     rate = f" ({format_rate(instructions / seconds)[:-2]} memory instructions/s)" if seconds else ""
     return f"simulated in {format_significant(seconds)} s{rate}"

@@ -77,7 +77,7 @@ class SavedResults:
         point = self.point(engine, settings)
         result = None if self.rerun and point.key not in self._known else self.stored(point)
         if result is None:
-            result = self._known[point.key] = self._simulate(point).full
+            result = self._known[point.key] = self._simulate(point).result
         return result
 
     def point(self, engine: str, settings: Mapping[str, Any]) -> SweepPoint:
@@ -92,7 +92,7 @@ class SavedResults:
             result = None if self.store is None else self.store.get(point.key)
             if result is None:
                 return None
-            self._known[point.key] = result.full
+            self._known[point.key] = result.result
         return self._known[point.key]
 
     def _simulate(self, point: SweepPoint) -> StoredResult:

@@ -31,8 +31,6 @@ _MAGIC = b"buddysim-result"
 _LARGEST = 2**31
 _LEVEL = 3
 _PACKED = "it can't be decompressed"
-#: Parts of a result that differ from run to run.
-MEASURED_PREFIX = "speed."
 
 Row = dict[str, Any]
 
@@ -54,8 +52,8 @@ class StoredResult:
     key : of the result in a store
     identity : what determines it
     row : its row of tables, columns by name
-    result : what `StorableResult.to_dict` gives, without what differs from run to run
-    measured : seconds, peak_rss_bytes, computer, finished, sources and `speed.*`
+    result : what `StorableResult.to_dict` gives: what `run --json` and `train --json` write for a scheme
+    measured : what differs from run to run: seconds, peak_rss_bytes, computer, python, finished, sources
     """
 
     key: str
@@ -74,12 +72,6 @@ class StoredResult:
         """Model version of the engine that made it."""
         return int(self.identity["model_version"])
 
-    @property
-    def full(self) -> dict[str, Any]:
-        """The result as `run --json` and `train --json` write it for a scheme."""
-        speed = {key: value for key, value in self.measured.items() if key.startswith(MEASURED_PREFIX)}
-        return {**self.result, **speed}
-
     def to_bytes(self) -> bytes:
         """The file."""
         body = _json(self.row) + b"\n" + _json({**vars(self), "row": None}) + b"\n"
@@ -96,7 +88,7 @@ def make_record(point: SweepPoint, result: StorableResult, seconds: float, peak_
     seconds : of `simulate`, wall-clock time
     peak_rss_bytes : of the process
     """
-    everything = result.to_dict()
+    stable = result.to_dict()
     measured = {
         "seconds": seconds,
         "peak_rss_bytes": peak_rss_bytes,
@@ -104,9 +96,7 @@ def make_record(point: SweepPoint, result: StorableResult, seconds: float, peak_
         "python": platform.python_version(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "sources": sources_checksum(point.engine),
-        **{key: value for key, value in everything.items() if key.startswith(MEASURED_PREFIX)},
     }
-    stable = {key: value for key, value in everything.items() if not key.startswith(MEASURED_PREFIX)}
     baseline = point.baseline
     row: Row = {
         "key": point.key,

@@ -26,7 +26,7 @@ from buddysim.report.screen import format_as_text
 from buddysim.synthetic import make_trace
 
 BACKPROP = Path(__file__).parents[2] / "traces" / "backprop16k.bin"
-NOT_COMPARED = ("speed.", "provenance")
+NOT_COMPARED = ("provenance",)
 
 
 @pytest.fixture(scope="module")

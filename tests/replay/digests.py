@@ -39,7 +39,7 @@ BASE = "p100-nvlink2"
 LONG = ("xz",)
 SMALL = ("lud256", "bitonic-sort", "bfs-volta")
 #: Parts of a result that differ from run to run or from installation to installation.
-VOLATILE = ("speed.", "provenance")
+VOLATILE = ("provenance",)
 OWN_PROVENANCE = ("machine_checksum", "assumptions", "targets", "sensitivity")
 
 Run = tuple[str, Callable[[], dict[str, Any]]]

@@ -27,7 +27,6 @@ SLOW = range(1000, 1300)
 CASES = [(scheme, model) for scheme in REGISTRY.names() for model in ("simple", "banked")]
 #: Counters that the simulation does not determine.
 ELSEWHERE = (
-    "speed.",
     "provenance",
     "sensitivity.",
     "slowdown.",

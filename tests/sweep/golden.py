@@ -37,7 +37,7 @@ VOLATILE = ("provenance",)
 
 def digest(result: dict[str, Any]) -> str:
     """Return the hash of a result without its date and its computer."""
-    stable = {key: value for key, value in result.items() if key not in VOLATILE and not key.startswith("speed.")}
+    stable = {key: value for key, value in result.items() if key not in VOLATILE}
     return hashlib.sha256(json.dumps(stable, sort_keys=True).encode()).hexdigest()[:20]
 
 

@@ -13,8 +13,8 @@ from tools.reference import cell, head, table
 
 _REPLAY = """
 Counters of a replay, by scheme: `run --json` writes one flat key per counter, always all of them. A counter that a
-scheme does not use is 0. All but `speed.*` and `provenance` are bit-identical on every machine for the same input and
-options.
+scheme does not use is 0. All but `provenance` are bit-identical on every machine for the same input and options; one
+installation writes the same bytes.
 
 An *entry* or line is 128 B of four *sectors*. A *fill* brings missing sectors of one entry into the L2. A *write-back*
 writes the dirty sectors of one evicted entry. Counters cover the kernels that ran, from cold caches. Nothing is flushed
