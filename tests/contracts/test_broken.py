@@ -210,8 +210,8 @@ COMPILED = {
     ),
     "scheme that fills at once": Broken(
         "first_touch.pyx",
-        "return raw_fill(m, allocation, at, sectors, t)",
-        "return t",
+        "else raw_fill(m, allocation, at, sectors, t)",
+        "else t",
         "a fill takes time",
         "fills take no time",
     ),
