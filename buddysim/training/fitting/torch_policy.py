@@ -183,7 +183,11 @@ def check_network(network: Network) -> None:
         a network that is not a model of a configuration
     """
     if not isinstance(network, ConfigNetwork):
-        raise BuddysimError(f"{network.name} isn't a model's configuration: expected a plan as .toml")
+        raise _without_code(network)
+
+
+def _without_code(network: Network) -> BuddysimError:
+    return BuddysimError(f"{network.name} isn't a model's configuration: expected a plan as .toml")
 
 
 def policy_text(space: PlanSpace, assignment: Assignment | None) -> str:
@@ -201,8 +205,8 @@ def policy_text(space: PlanSpace, assignment: Assignment | None) -> str:
     if assignment is None:
         raise BuddysimError("the best plan is a single scheme's: expected its name with train, or a plan as .toml")
     placement = space.placements[assignment.placement]
-    check_network(space.network)
-    assert space.blocks is not None
+    if space.blocks is None:
+        raise _without_code(space.network)
     if placement.optimizer is not None and placement.optimizer.delayed:
         raise BuddysimError(f"{placement.name}: no library has it: expected a plan as .toml")
     choices = [space.choices[one] for one in assignment.choices]
