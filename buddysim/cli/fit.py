@@ -106,10 +106,7 @@ def run(args: argparse.Namespace) -> int:
     if len(names) > 1 or args.link_sweep:
         return _compare(names, args)
     question = question_of(args, names[0] if names else None)
-    if any(path.endswith(".py") for path in args.output):
-        from buddysim.training.fitting.torch_policy import check_network
-
-        check_network(question.request.load_network())
+    _check_output(question, args)
     result = _answer(question, args)
     _write(result, args)
     if not is_on_stdout(args):
@@ -221,6 +218,17 @@ def _slowdown(text: str | None) -> float | None:
         return float(text.strip().removesuffix("%")) / 100
     except ValueError:
         raise BuddysimError(f"--slowdown: {shortened(text)}: expected per cent, for example 10%") from None
+
+
+def _check_output(question: FitQuestion, args: argparse.Namespace) -> None:
+    """Refuse a plan as Python of what PyTorch has no code of: before a search, which takes long."""
+    from buddysim.base.errors import BuddysimError
+    from buddysim.training.recorded_step.from_config import ConfigNetwork
+
+    if any(path.endswith(".py") for path in args.output):
+        network = question.request.load_network()
+        if not isinstance(network, ConfigNetwork):
+            raise BuddysimError(f"{network.name} isn't a model's configuration: expected a plan as .toml")
 
 
 def _answer(question: FitQuestion, args: argparse.Namespace) -> FitResult:

@@ -428,14 +428,7 @@ class CostModel:
 
 
 class _ConvTimes(NamedTuple):
-    """Times of one pass of a CONV that all its algorithms have in common, in seconds.
-
-    Attributes
-    ----------
-    curve : of the pass
-    moved : of the operands
-    direct, winograd : of the multiplications
-    """
+    """Of one pass of a CONV, seconds of operands and multiplications, which all its algorithms have in common."""
 
     work: ConvWork
     curve: PassTimeModel

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.fitting.choices import GroupChoice
-from buddysim.training.recorded_step.from_config import ConfigNetwork
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from buddysim.training.fitting.assignment import Assignment
     from buddysim.training.fitting.plan_space import PlanSpace
-    from buddysim.training.networks.graph import Network
 
 #: Of the CPU, for trials there.
 _ON_CPU = {"_scaled_dot_product_flash_attention": "_scaled_dot_product_flash_attention_for_cpu"}
@@ -174,22 +172,6 @@ def shard_to_host(model):
 '''
 
 
-def check_network(network: Network) -> None:
-    """Refuse a network of which PyTorch has no code: before a search, which takes long.
-
-    Raises
-    ------
-    BuddysimError
-        a network that is not a model of a configuration
-    """
-    if not isinstance(network, ConfigNetwork):
-        raise _without_code(network)
-
-
-def _without_code(network: Network) -> BuddysimError:
-    return BuddysimError(f"{network.name} isn't a model's configuration: expected a plan as .toml")
-
-
 def policy_text(space: PlanSpace, assignment: Assignment | None) -> str:
     """Return a plan of blocks as a file of Python.
 
@@ -206,7 +188,7 @@ def policy_text(space: PlanSpace, assignment: Assignment | None) -> str:
         raise BuddysimError("the best plan is a single scheme's: expected its name with train, or a plan as .toml")
     placement = space.placements[assignment.placement]
     if space.blocks is None:
-        raise _without_code(space.network)
+        raise BuddysimError(f"{space.network.name} isn't a model's configuration: expected a plan as .toml")
     if placement.optimizer is not None and placement.optimizer.delayed:
         raise BuddysimError(f"{placement.name}: no library has it: expected a plan as .toml")
     choices = [space.choices[one] for one in assignment.choices]
