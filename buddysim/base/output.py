@@ -44,7 +44,6 @@ class Output:
     path : where the file goes
     inputs : files that the work reads; None is skipped. The output must be none of them, whatever its name
     keep_part : whether the bytes written so far stay as ``PATH.incomplete`` if the work ends early
-    over_part : with `keep_part`, whether an earlier part is overwritten: the same work makes it again
 
     Attributes
     ----------
@@ -56,9 +55,7 @@ class Output:
         where nothing can be written there, or it is an input
     """
 
-    def __init__(
-        self, path: AnyPath, inputs: Iterable[AnyPath | None] = (), *, keep_part: bool = False, over_part: bool = False
-    ) -> None:
+    def __init__(self, path: AnyPath, inputs: Iterable[AnyPath | None] = (), *, keep_part: bool = False) -> None:
         if not os.fspath(path):
             raise BuddysimError("an empty name: expected a file to write")
         self.path = Path(path)
@@ -71,7 +68,7 @@ class Output:
             self.keep_part = False
         elif keep_part:
             self.part = self._target.with_name(self._target.name + INCOMPLETE)
-            self._make_incomplete(over_part)
+            self._make_incomplete()
         else:
             self.part = _made(self._target.parent, self.path, self._target.name)
 
@@ -135,10 +132,8 @@ class Output:
                 same = "" if Path(one) == self.path else f" (the same file as {os.fspath(one)})"
                 raise BuddysimError(f"{self.path}: is an input{same}: expected another file to write")
 
-    def _make_incomplete(self, over_part: bool) -> None:
+    def _make_incomplete(self) -> None:
         try:
-            if over_part:
-                self.part.unlink(missing_ok=True)
             os.close(_created(self.part))
         except FileExistsError:
             raise BuddysimError(

@@ -67,7 +67,7 @@ def make_trace_of(
     Parameters
     ----------
     name, scale, which : of the workload, `registry.SCALES`, `registry.INPUTS`
-    path : file to write; its name ends with ``.incomplete`` until it is complete and verified
+    path : file to write; it appears when it is complete and verified
     contents_every : keep the bytes of every n-th page of 8 KiB in the snapshots over the run, 0: sizes only
 
     Raises
@@ -105,17 +105,11 @@ def needs_of(name: str, scale: str, which: str, contents_every: int) -> Needs:
 def _make_training(
     name: str, scale: str, which: str, target: Path, origin: Provenance, contents_every: int
 ) -> list[SolutionCheck]:
-    output = Output(target, keep_part=True, over_part=True)
-    try:
+    with Output(target) as output:
         checks = make_training(name, REGISTRY.find(name), problem_of(name, scale, which), output, origin)
-    except BuddysimError:
-        output.discard()
-        raise
-    failed = "; ".join(str(check) for check in checks if not check.passed)
-    if failed:
-        output.discard()
-        raise BuddysimError(f"{name}: verification failed: {failed}: no trace was written")
-    output.put()
+        failed = "; ".join(str(check) for check in checks if not check.passed)
+        if failed:
+            raise BuddysimError(f"{name}: verification failed: {failed}: no trace was written")
     return checks
 
 
@@ -124,10 +118,9 @@ def _make_solver(
 ) -> list[SolutionCheck]:
     solver = solver_of(name, scale, which)
     start = time.perf_counter()
-    output = Output(target, keep_part=True, over_part=True)
-    record, outcome, checks = _captured(name, scale, which, solver, output, origin, contents_every)
-    _refuse_what_went_wrong(name, solver, record, outcome, checks, output)
-    output.put()
+    with Output(target) as output:
+        record, outcome, checks = _captured(name, scale, which, solver, output, origin, contents_every)
+        _refuse_what_went_wrong(name, solver, record, outcome, checks)
     say(
         f"{target}: {record.counts.kernels} kernels of {record.counts.launches} launches, {record.counts.operations} "
         f"warp operations, {len(checks)} checks passed; {time.perf_counter() - start:.0f} s"
@@ -138,7 +131,7 @@ def _make_solver(
 def _captured(
     name: str, scale: str, which: str, solver: Solver, output: Output, origin: Provenance, contents_every: int
 ) -> tuple[TraceRecorder, OpenclCaptureOutcome, list[SolutionCheck]]:
-    """Run and capture the program in a process of its own; the file is marked incomplete until the program ends."""
+    """Run and capture the program in a process of its own."""
     toolchain = find_toolchain()
     for build in (runtime_library, pass_plugin, hooks_object):
         build(toolchain)
@@ -157,10 +150,6 @@ def _captured(
         record.name_buffers(list(solver.arrays))
         text = "; ".join(map(str, checks))
         record.finish({"verification": f"none: {text}", "end": "none: the program ended with exit code 0"})
-    except BuddysimError:
-        record.abort()
-        output.discard()
-        raise
     except BaseException:
         record.abort()
         raise
@@ -189,7 +178,6 @@ def _refuse_what_went_wrong(
     record: TraceRecorder,
     outcome: OpenclCaptureOutcome,
     checks: list[SolutionCheck],
-    output: Output,
 ) -> None:
     failed = [str(check) for check in checks if not check.passed]
     problems = []
@@ -204,7 +192,6 @@ def _refuse_what_went_wrong(
     if record.counts.outside:
         problems.append(f"{record.counts.outside} lane accesses were outside of every array")
     if problems:
-        output.discard()
         raise BuddysimError(f"{name}: {'; '.join(problems)}: no trace was written")
     if outcome.others:
         warn(f"{outcome.others} further processes used OpenCL")

@@ -88,7 +88,7 @@ def points(problem: TrainingProblem) -> tuple[tuple[int, ...], int]:
 def make_training(
     name: str, workload: ModuleType, problem: TrainingProblem, output: Output, origin: Provenance
 ) -> list[SolutionCheck]:
-    """Train, and write the trace to the output's incomplete file, which the caller checks and renames.
+    """Train, and write the trace to the output's unfinished file, which the caller checks and renames.
 
     Raises
     ------
