@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from buddysim.training.contents import MapContents
 from buddysim.training.driver import simulate_outcome, simulate_plan
 from buddysim.training.iteration import memory_usage
 from buddysim.training.iteration.allocators import LiveSetCounter
-from buddysim.training.iteration.program import ProgramTensor
+from buddysim.training.iteration.program import ProgramTensor, Step
 from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Layer
 from buddysim.training.outcome import IterationOutcome
@@ -166,15 +167,29 @@ def outcome(
     return simulate_plan(network, batch, machine(link=Link()), cost, plan, training_options)
 
 
+def pools_shrink(network: Network) -> bool:
+    """Say whether no max pooling has more outputs than inputs: four bits of each output replace its whole input."""
+    pools = [layer for layer in network.layers if layer.kind == "maxpool"]
+    return all(network.output_bytes(pool.inputs[0], 1) >= network.output_bytes(pool.index, 1) for pool in pools)
+
+
 def check_dynamic_footprint(data: st.DataObject) -> None:
     scheme = data.draw(st.sampled_from([name for name in gist.ENCODINGS if name != "gist-base"]))
-    network = data.draw(networks())
+    network = data.draw(networks().filter(pools_shrink))
     cost = data.draw(costs(network))
     density = data.draw(st.sampled_from([0.0, 0.3, 0.7, 1.0]))
     options = {"gist_allocator": "dynamic", "decoded_copies": False, "synthetic_density": density}
     base = outcome(network, "gist-base", cost=cost, gist_allocator="dynamic")
     encoded = outcome(network, scheme, cost=cost, **options)
-    assert encoded.footprint_bytes <= base.footprint_bytes or peak(encoded) == (0, "encode")
+    if encoded.footprint_bytes > base.footprint_bytes:
+        step, excess = peak(encoded)
+        assert step.pass_ == "encode"
+        before = encoded.program.steps[: encoded.program.steps.index(step)]
+        forward = next(done.layer for done in reversed(before) if done.pass_ == "forward")
+        held = map_bytes(base)[[done.layer for done in base.program.steps].index(forward)]
+        code = encoded.plan.stash[step.layer].encoding
+        assert code is not None
+        assert excess <= held + code.byte_count
 
 
 @given(st.data())
@@ -190,17 +205,21 @@ def test_encodings_without_decoded_copies_never_increase_many_dynamic_footprints
     check_dynamic_footprint(data)
 
 
-def peak(out: IterationOutcome) -> tuple[int, str]:
-    """Return layer and pass of the step at which feature maps take most.
-
-    A feature map's gradient takes more in the backward part than its encoding takes next to it in the forward part. The
-    image has no gradient, so a network of one layer is at its peak in the forward part.
-    """
+def map_bytes(out: IterationOutcome) -> Sequence[int]:
+    """Return the bytes of the feature maps, encoded ones and gradients in each step."""
     held = memory_usage.levels(out.program)
     maps = {kind: held[kind] for kind in held if memory_usage.is_map_tensor(ProgramTensor(0, 0, kind, 0, "features"))}
-    in_step = memory_usage.totals(maps)
-    step = out.program.steps[in_step.index(max(in_step))]
-    return step.layer, step.pass_
+    return memory_usage.totals(maps)
+
+
+def peak(out: IterationOutcome) -> tuple[Step, int]:
+    """Return the step at which feature maps take most, and what they take then.
+
+    An encoding may increase the footprint in one way alone: while it is made, it lies next to the map that it replaces,
+    and a map that is read once more after the encoding of another is still whole then.
+    """
+    in_step = map_bytes(out)
+    return out.program.steps[in_step.index(max(in_step))], max(in_step)
 
 
 @pytest.mark.parametrize(
