@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
+    from buddysim.sweep.api import Maker
     from buddysim.sweep.axis import Axis
     from buddysim.sweep.plan import SweepPlan
-    from buddysim.sweep.runner import SweepSummary
+    from buddysim.sweep.runner import EventHandler, SweepSummary
     from buddysim.sweep.study import Study
 
 NAME = "sweep"
@@ -155,25 +157,34 @@ class _ListAxes(argparse.Action):
 
 
 def run(args: argparse.Namespace) -> int:
+    from buddysim.report.sweep_progress import json_lines, screen
     from buddysim.sweep.api import executor_maker
-    from buddysim.sweep.api import run as run_plan
     from buddysim.sweep.plan import make_plan
     from buddysim.sweep.store import Store
 
     make = executor_maker(args.workers, args.scheduler, args.slurm)
     plan = make_plan(_study(args), Store.at(args.store), args.rerun, lambda count: _go_on(count, args))
-    events = _events(args, plan)
+    events = json_lines() if args.json_lines else screen(len(plan.missing))
+    if not args.dry_run:
+        return EXIT_FAILED if run_plan(plan, make, events).failures else 0
     with events as on_event:
-        on_event(_planned(plan, args))
-        if args.dry_run:
-            return 0
+        on_event(_planned(plan) | _estimated(plan))
+    return 0
+
+
+def run_plan(plan: SweepPlan, make: Maker, events: AbstractContextManager[EventHandler]) -> SweepSummary:
+    """Simulate what a plan lacks, and show all events, an interruption too."""
+    from buddysim.sweep.api import run as run_missing
+
+    with events as on_event:
+        on_event(_planned(plan))
         try:
-            summary = run_plan(plan, make, on_event)
+            summary = run_missing(plan, make, on_event)
         except KeyboardInterrupt:
             on_event({"event": "interrupted"})
             raise
         on_event(_ended(plan, summary))
-    return EXIT_FAILED if summary.failures else 0
+    return summary
 
 
 def _study(args: argparse.Namespace) -> Study:
@@ -252,14 +263,13 @@ def _go_on(count: int, args: argparse.Namespace) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _planned(plan: SweepPlan, args: argparse.Namespace) -> dict[str, Any]:
+def _planned(plan: SweepPlan) -> dict[str, Any]:
     """The first event: what there is to do."""
-    from buddysim.sweep.api import measured
-    from buddysim.sweep.estimate import Estimate
     from buddysim.sweep.why_missing import changes, edited
 
     notes = [*plan.store.notes, *changes(plan), edited(plan)]
-    event = {
+    plan.store.notes.clear()
+    return {
         "event": "planned",
         "requested": len(plan.points),
         "stored": plan.n_stored,
@@ -267,19 +277,23 @@ def _planned(plan: SweepPlan, args: argparse.Namespace) -> dict[str, Any]:
         "store": str(plan.store.folder),
         "notes": [text for text in notes if text],
     }
-    plan.store.notes.clear()
-    if args.dry_run:
-        if plan.missing:
-            plan.check_machines()
-        estimate = Estimate(measured(plan) if plan.missing else ())
-        seconds = [estimate.seconds(plan.points[name]) for name in plan.missing]
-        known = [each for each in seconds if each is not None]
-        event |= {
-            "cpu_s": sum(known) / len(known) * len(plan.missing) if known else None,
-            "measured_points": len(known),
-            "memory_bytes": max((estimate.memory_bytes(plan.points[name]) for name in plan.missing), default=None),
-        }
-    return event
+
+
+def _estimated(plan: SweepPlan) -> dict[str, Any]:
+    """Time and memory that the missing points will take, for the first event of a dry run."""
+    from buddysim.sweep.api import measured
+    from buddysim.sweep.estimate import Estimate
+
+    if plan.missing:
+        plan.check_machines()
+    estimate = Estimate(measured(plan) if plan.missing else ())
+    seconds = [estimate.seconds(plan.points[name]) for name in plan.missing]
+    known = [each for each in seconds if each is not None]
+    return {
+        "cpu_s": sum(known) / len(known) * len(plan.missing) if known else None,
+        "measured_points": len(known),
+        "memory_bytes": max((estimate.memory_bytes(plan.points[name]) for name in plan.missing), default=None),
+    }
 
 
 def _ended(plan: SweepPlan, summary: SweepSummary) -> dict[str, Any]:
@@ -294,9 +308,3 @@ def _ended(plan: SweepPlan, summary: SweepSummary) -> dict[str, Any]:
         "wall_s": summary.wall_s,
         "failures": summary.failures,
     }
-
-
-def _events(args: argparse.Namespace, plan: SweepPlan) -> Any:
-    from buddysim.report.sweep_progress import json_lines, screen
-
-    return json_lines() if args.json_lines else screen(len(plan.missing))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,21 @@ MAX_BYTES_PER_CYCLE = 2**20
 
 _SOURCE = "source of the default"
 _COUNTED = "default counts in checksums"
+_ENDS = "least and largest values of sources"
+
+
+def _no_alternatives(value: Any) -> list[Any]:
+    return []
+
+
+def _half_and_double(value: Any) -> list[Any]:
+    """Half and twice a number; an integer's half is rounded down."""
+    return [] if not value else [value // 2 if isinstance(value, int) else value / 2, value * 2]
+
+
+def _scaled(value: Any) -> list[Any]:
+    """Half and twice a quantity that has a unit."""
+    return [replace(value, amount=amount) for amount in _half_and_double(value.amount)]
 
 
 @dataclass(frozen=True)
@@ -39,6 +54,7 @@ class Value:
     kind : kind of quantity, for documents
     allowed : values that `read` takes, for documents
     members : the kind (`buddysim.base.kinds`) whose names `read` takes; empty: none. Documents list them.
+    alternatives : values to compare with a value whose source is an assumption: half and double, or all other choices
     """
 
     read: Callable[[object], Any]
@@ -46,6 +62,7 @@ class Value:
     kind: str
     allowed: str
     members: str = ""
+    alternatives: Callable[[Any], list[Any]] = _no_alternatives
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
@@ -53,7 +70,7 @@ class Value:
         )
 
 
-def key(default: Any, description: str, source: str, counted: bool = True) -> Any:
+def key(default: Any, description: str, source: str, counted: bool = True, ends: Sequence[str] | None = None) -> Any:
     """A key that machine files may leave out.
 
     Parameters
@@ -62,8 +79,10 @@ def key(default: Any, description: str, source: str, counted: bool = True) -> An
     description : meaning, for documents
     source : source of the default, or the reason for it: "assumed: ..."
     counted : the default counts in checksums; False for a key that came later, so that checksums stay
+    ends : least and largest value that sources leave open, as a machine file has them, for `assumptions`; empty:
+        `Value.alternatives`, although the source is no assumption
     """
-    extra: dict[str, Any] = {_SOURCE: source, _COUNTED: counted}
+    extra: dict[str, Any] = {_SOURCE: source, _COUNTED: counted, _ENDS: None if ends is None else list(ends)}
     return Field(default=default, description=description, json_schema_extra=extra)
 
 
@@ -79,6 +98,13 @@ def default_source(field: FieldInfo) -> str:
     return str(extra.get(_SOURCE, "")) if isinstance(extra, dict) else ""
 
 
+def declared_ends(field: FieldInfo) -> list[str] | None:
+    """Return the `ends` of a key; None if it declares none."""
+    extra = field.json_schema_extra
+    ends = extra.get(_ENDS) if isinstance(extra, dict) else None
+    return [str(end) for end in ends] if isinstance(ends, list) else None
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -92,7 +118,7 @@ def count(lowest: int, highest: int) -> Value:
             raise ValueError(f"{number} is out of range: expected an integer from {lowest} to {highest}")
         return number
 
-    return Value(read, _same, "integer", f"{lowest} to {highest}")
+    return Value(read, _same, "integer", f"{lowest} to {highest}", alternatives=_half_and_double)
 
 
 def _whole_number(value: object) -> int:
@@ -114,7 +140,7 @@ def number(lowest: float, highest: float) -> Value:
             raise ValueError(f"{parsed:g} is out of range: expected {lowest:g} to {highest:g}")
         return parsed
 
-    return Value(read, _same, "number", f"{lowest:g} to {highest:g}")
+    return Value(read, _same, "number", f"{lowest:g} to {highest:g}", alternatives=_half_and_double)
 
 
 def _number(value: object) -> float:
@@ -128,7 +154,7 @@ def _number(value: object) -> float:
 
 def switch() -> Value:
     """true or false."""
-    return Value(_switch, _same, "switch", "true, false")
+    return Value(_switch, _same, "switch", "true, false", alternatives=lambda value: [not value])
 
 
 def _switch(value: object) -> bool:
@@ -148,7 +174,9 @@ def one_of(*choices: str) -> Value:
             raise ValueError(f"{shortened(value)} is unknown: expected one of {', '.join(choices)}{near}")
         return str(value)
 
-    return Value(read, _same, "name", ", ".join(choices))
+    return Value(
+        read, _same, "name", ", ".join(choices), alternatives=lambda value: [one for one in choices if one != value]
+    )
 
 
 def member_of(kind: str) -> Value:
@@ -161,7 +189,10 @@ def member_of(kind: str) -> Value:
             raise ValueError(f"{shortened(value)} is unknown: expected one of {', '.join(names)}{near}")
         return str(value)
 
-    return Value(read, _same, "name", "", members=kind)
+    def others(value: object) -> list[str]:
+        return [name for name in registry(kind).names() if name != value]
+
+    return Value(read, _same, "name", "", members=kind, alternatives=others)
 
 
 def text(longest: int) -> Value:
@@ -188,7 +219,7 @@ def size(lowest: str, highest: str) -> Value:
         return bytes_
 
     allowed = lowest if lowest == highest else f"{lowest} to {highest}"
-    return Value(read, units.format_size, "size", allowed)
+    return Value(read, units.format_size, "size", allowed, alternatives=_half_and_double)
 
 
 def duration(zero: bool = True) -> Value:
@@ -204,7 +235,8 @@ def duration(zero: bool = True) -> Value:
             raise ValueError(f"{time} is out of range: expected at most {MAX_CYCLES} cycles")
         return time
 
-    return Value(read, str, "time", f"{'' if zero else 'above 0, '}at most 1 s or 10^9 cycles")
+    allowed = f"{'' if zero else 'above 0, '}at most 1 s or 10^9 cycles"
+    return Value(read, str, "time", allowed, alternatives=_scaled)
 
 
 def frequency() -> Value:
@@ -216,7 +248,10 @@ def frequency() -> Value:
             raise ValueError(f"{clock} is out of range: expected 1 MHz to 100 GHz")
         return clock
 
-    return Value(read, str, "frequency", "1 MHz to 100 GHz")
+    def half_and_double(clock: Frequency) -> list[Frequency]:
+        return [Frequency(hz) for hz in _half_and_double(clock.hz)]
+
+    return Value(read, str, "frequency", "1 MHz to 100 GHz", alternatives=half_and_double)
 
 
 def flops() -> Value:
@@ -248,4 +283,4 @@ def bandwidth(per_cycle: bool = True, zero: bool = False) -> Value:
         return rate
 
     allowed = "1 MB/s to 1000 TB/s" + (f"; 0.001 to {MAX_BYTES_PER_CYCLE} B per cycle" if per_cycle else "")
-    return Value(read, str, "bandwidth", allowed)
+    return Value(read, str, "bandwidth", allowed, alternatives=_scaled)

@@ -14,6 +14,7 @@ class CompressionConfig(Section):
         parse_time("11 dram_cycles"),
         "latency that compression or decompression adds to a write-back or fill",
         "Choukse et al. (arXiv 1903.02596), Tab. 2, after Kim et al., Bit-Plane Compression, ISCA 2016",
+        ends=[],
     )
     initiation_interval: Duration = fields.key(
         parse_time("1 dram_cycles"),
@@ -24,4 +25,5 @@ class CompressionConfig(Section):
         False,
         "sectors moved of an entry that is stored raw; true: all of them; false: the requested sectors",
         "Choukse et al. (arXiv 1903.02596): only the requested sectors of an incompressible entry are moved",
+        ends=["true"],
     )

@@ -30,6 +30,7 @@ class LinkConfig(Section):
         0,
         "size of a packet's header on the link; 0 B: link.bandwidth is goodput",
         "assumed: link.bandwidth is goodput; 16 B or 32 B models packet headers",
+        ends=["16 B", "32 B"],
     )
     max_payload: Annotated[int, fields.size("32 B", "64 KiB")] = fields.key(
         128,
