@@ -51,6 +51,8 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
         lambda F, *x: attend(F, *x, is_causal=True),
         (Input((2, 4, 5, 8)), *(Input((2, 4, 5, 8), requires_grad=False),) * 2),
     ),
+    "of itself": (lambda F, x: F.scaled_dot_product_attention(x, x, x), HEADS[:1]),
+    "keys that are values": (lambda F, q, k: F.scaled_dot_product_attention(q, k, k), HEADS[:2]),
     "dropout": (lambda F, *x: attend(F, *x, is_causal=True, dropout_p=0.1), HEADS),
 }
 

@@ -196,6 +196,8 @@ class ScaledDotProductEfficientAttentionBackward0(_FusedAttention):
             results.append(None)
         reads = [gradient, *[one for one in self.saved if one is not None]]
         writes = [one for one in results if one is not None]
+        for one in writes:
+            one.is_view = False  # laid out below autograd, which knows no base of them
         self.tape.launch(kernel, reads, writes, flops=self.flops * 5 // 2)
         return results
 
