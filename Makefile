@@ -15,13 +15,14 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help web run test check test-all lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
+.PHONY: help web run test check test-all test-long lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
 	@echo "make test      build, then run the tests"
 	@echo "make check     build, then run the tests that the change since main can affect, by the last runs of all"
 	@echo "make test-all  the slow tests and those of the extras too: installs what they need (apt, PyTorch)"
+	@echo "make test-long the tests of minutes: reference machine on many programs, networks trained twice, kills"
 	@echo "make lowest    the quick tests with the lowest versions of what buddysim uses"
 	@echo "make bench     measure the simulator's speed and memory"
 	@echo "make validate  compare both engines with published figures: stores results in docs/validation/"
@@ -61,11 +62,13 @@ lowest: check-machine
 # The tests of the extras skip themselves, and say why, where something could not be installed. EXTRAS=required makes
 # that an error. The capture of OpenCL is compiled, for a minute, before the time of any test is measured.
 compile_capture = from buddysim.capture.opencl import toolchain as t; c = t.find_toolchain(); t.pass_plugin(c); t.runtime_library(c)
-test-all: develop
+test-all: which = not long
+test-long: which = long
+test-all test-long: develop
 	@complete=yes; tools/install_extras.sh $(python) || complete=no; \
 	if test "$$complete$(EXTRAS)" = norequired; then exit 1; fi; \
 	$(python) -c '$(compile_capture)' 2>/dev/null || true; \
-	$(python) -m pytest -m "" -rs; \
+	$(python) -m pytest -m "$(which)" -rs; \
 	if test $$complete = no; then \
 	    echo "buddysim: warning: some extras could not be installed (named above): their tests were skipped" >&2; fi
 

@@ -90,6 +90,7 @@ def test_the_row_of_a_write_that_has_waited_is_activated_when_its_drain_is_decid
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("scheme", "model"), CASES)
 def test_engine_equals_reference_model_on_many(scheme: str, model: str, tmp_path: Path) -> None:
     check(SLOW, scheme, model, tmp_path)

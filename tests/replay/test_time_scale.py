@@ -108,6 +108,7 @@ def times(package: Path, machine: Machine, trace: Path, folder: Path) -> list[li
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_half_the_speed_takes_exactly_twice_as_long(tmp_path):
     package = copy_with_longer_buckets(tmp_path / "package")
     machine = Machine.load("p100-nvlink2").with_overrides(ROUND)

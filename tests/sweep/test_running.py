@@ -379,6 +379,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @needs_dask
 @pytest.mark.slow
+@pytest.mark.long
 def test_fifty_kills_and_a_full_disk_lose_nothing(small_disk: Path, tmp_path: Path) -> None:
     """Workers and drivers die at random times; every point is stored once, as in an undisturbed run."""
     points, kills = 400, 50
@@ -449,6 +450,7 @@ def test_a_scheduler_that_is_there_runs_the_points_and_one_that_dies_is_said(tmp
 
 @needs_dask
 @pytest.mark.slow
+@pytest.mark.long
 def test_killed_schedulers_and_signals_at_random_times_lose_nothing(tmp_path: Path) -> None:
     """`make kills` does more of it, and fills disks."""
     disturbances = Disturbances(tmp_path, seed=47)

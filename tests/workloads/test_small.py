@@ -46,6 +46,7 @@ def test_small_keeps_its_contract(name: str, which: str, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_same_file_every_time(name: str, tmp_path: Path) -> None:
     for file in ("one.bin", "two.bin"):

@@ -226,6 +226,7 @@ def test_bytes_are_refused(tmp_path: Path) -> None:
 
 @needs_images
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", NETWORKS)
 def test_small_learns(name: str, tmp_path: Path) -> None:
     paths = [tmp_path / file for file in ("one.bin", "two.bin")]

@@ -215,8 +215,8 @@ def map_bytes(out: IterationOutcome) -> Sequence[int]:
 def peak(out: IterationOutcome) -> tuple[Step, int]:
     """Return the step at which feature maps take most, and what they take then.
 
-    An encoding may increase the footprint in one way alone: while it is made, it lies next to the map that it replaces,
-    and a map that is read once more after the encoding of another is still whole then.
+    An encoding may increase the footprint in one way alone: while it is made, it lies next to the feature map that it
+    replaces, and another feature map that is read later still is whole then.
     """
     in_step = map_bytes(out)
     return out.program.steps[in_step.index(max(in_step))], max(in_step)
