@@ -1,5 +1,6 @@
 """Settings of every test."""
 
+import gc
 import os
 import re
 import shutil
@@ -53,6 +54,27 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not is_test or config.option.markexpr != "not slow":
         return None
     return True if ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
+
+
+#: Where slow tests don't run, a property test tries this part of its examples, though no fewer than so many.
+QUICK_EXAMPLES, MIN_EXAMPLES = 0.4, 25
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave most examples of property tests to runs with slow tests."""
+    if config.option.markexpr != "not slow":
+        return
+    for function in {item.function for item in items if isinstance(item, pytest.Function)}:
+        own = getattr(function, "_hypothesis_internal_use_settings", None)
+        if own is not None and own.max_examples > MIN_EXAMPLES:
+            fewer = max(MIN_EXAMPLES, int(own.max_examples * QUICK_EXAMPLES))
+            function._hypothesis_internal_use_settings = settings(own, max_examples=fewer)
+
+
+def pytest_collection_finish() -> None:
+    """Spare collections of garbage the test functions and all modules, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

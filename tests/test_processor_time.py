@@ -8,6 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests import processor_time
 
 TESTS = """
@@ -56,3 +60,32 @@ def test_a_long_quick_test_fails_the_run_in_ci(tmp_path: Path) -> None:
     assert stored.keys() == {"test_it.py::test_short", "test_it.py::test_child", "test_it.py::test_slow (slow)"}
     assert min(stored["test_it.py::test_child"], stored["test_it.py::test_short"]) >= 0.3
     assert stored["test_it.py::test_slow (slow)"] >= 0.3
+
+
+tried = {100: 0, 30: 0, 20: 0}
+
+
+@given(st.floats())
+@settings(max_examples=100)
+def test_of_100_examples(number: float) -> None:
+    tried[100] += 1
+
+
+@given(st.floats())
+@settings(max_examples=30)
+def test_of_30_examples(number: float) -> None:
+    tried[30] += 1
+
+
+@given(st.floats())
+@settings(max_examples=20)
+def test_of_20_examples(number: float) -> None:
+    tried[20] += 1
+
+
+def test_quick_runs_try_fewer_examples(request: pytest.FixtureRequest) -> None:
+    quick = request.config.option.markexpr == "not slow"
+    for number, function in ((100, test_of_100_examples), (30, test_of_30_examples), (20, test_of_20_examples)):
+        tried[number] = 0
+        function()
+    assert tried == ({100: 40, 30: 25, 20: 20} if quick else {100: 100, 30: 30, 20: 20})
