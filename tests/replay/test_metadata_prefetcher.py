@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 NEXT_LINE = ROOT / "docs" / "examples" / "plugins" / "next_line.pyx"
 
 #: Reference models by the number of lines ahead that they fetch, and their numbers of cases.
-CASES = {1: 16, 2: 4}
+CASES = {1: 10, 2: 3}
 #: Prints for each case of each the counters that differ; the plug-in is loaded in this process alone.
 COMPARE = """
 import sys
@@ -54,5 +54,5 @@ def test_the_next_line_is_fetched_as_in_the_reference_model_and_another_is_found
         ahead, outcome = line.split(maxsplit=1)
         outcomes[ahead].append(outcome)
     assert set(outcomes["1"]) <= {"{}", "None"}  # None: a case that is refused
-    assert outcomes["1"].count("{}") >= 12
+    assert outcomes["1"].count("{}") >= 8
     assert any("metadata" in outcome for outcome in outcomes["2"])
