@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,11 @@ from tests.sweep.conftest import stable
 ROOT = Path(__file__).parents[2]
 FIGURES = [name for name, figure in REGISTRY.items() if getattr(figure, "STUDY", False)]
 SIMULATED_FIGURES = ("fig3", "fig5-classes", "fig5-metadata", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11", "fig12")
+#: Those whose module has a comparison or whose numbers a test below reads; slow tests plot the others, too.
+QUICK_FIGURES = ("fig3", "fig5-metadata", "fig7", "fig8", "fig9", "fig11", "fig12")
+FIGURE_CASES = [
+    pytest.param(name, marks=() if name in QUICK_FIGURES else pytest.mark.slow) for name in SIMULATED_FIGURES
+]
 ONLY = "cg,sp,squeezenet"
 needs_dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None, reason="needs pip install 'buddysim[sweep]'"
@@ -41,11 +47,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for which, distribution in sizes.items():
             more = {"footprint": f"{256 * (number + 1)} KiB", "op": "copy", "sizes": distribution}
             make_trace("stream", study_folder / f"{name}-small-{which}.bin", more)
-    for name in SIMULATED_FIGURES:
-        assert (
-            main(command(study_folder, name, "-o", str(study_folder / f"{name}.svg"), "--run", "--workers", "1")) == 0
-        ), name
+    for name in QUICK_FIGURES:
+        run_figure(study_folder, name)
     return study_folder
+
+
+@cache
+def run_figure(folder: Path, name: str) -> Path:
+    """Return the file of a figure whose results are simulated now."""
+    figure_file = folder / f"{name}.svg"
+    assert main(command(folder, name, "-o", str(figure_file), "--run", "--workers", "1")) == 0, name
+    return figure_file
 
 
 def command(folder: Path, name: str, *more: str) -> list[str]:
@@ -69,9 +81,9 @@ def test_the_study_is_fig3_to_fig13() -> None:
     assert {*SIMULATED_FIGURES, "fig5-compressors"} <= set(FIGURES)
 
 
-@pytest.mark.parametrize("name", SIMULATED_FIGURES)
+@pytest.mark.parametrize("name", FIGURE_CASES)
 def test_figure_is_a_column_wide_with_a_csv_file_of_its_numbers(name: str, folder: Path) -> None:
-    figure_file = (folder / f"{name}.svg").read_text()
+    figure_file = run_figure(folder, name).read_text()
     assert 'width="237.6pt"' in figure_file  # 3.3 in
     with (folder / f"{name}.csv").open(newline="") as file:
         heading, *rows = list(csv.reader(file))
@@ -87,6 +99,7 @@ PLOTTED_AGAIN = ("fig8", "fig12")
     "name", [pytest.param(name, marks=() if name in PLOTTED_AGAIN else pytest.mark.slow) for name in SIMULATED_FIGURES]
 )
 def test_without_run_nothing_is_simulated(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_figure(folder, name)
     before = {path: path.stat().st_mtime_ns for path in (folder / "store").rglob("*") if path.is_file()}
     assert main(command(folder, name, "-o", str(folder / "again.svg"))) == 0
     assert ", 0 simulated now" in " ".join(capsys.readouterr().out.split())
