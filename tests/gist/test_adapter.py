@@ -58,7 +58,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-def trained(kind: str, encoded: str, iterations: int = 4) -> tuple[Any, list[Any], Gist | None]:
+def trained(kind: str, encoded: str, iterations: int = 3) -> tuple[Any, list[Any], Gist | None]:
     """Train, and return the module, all its gradients, and the adapter."""
     torch.manual_seed(3)
     module = Case(kind)

@@ -54,7 +54,7 @@ def test_ratios_are_averaged_by_size(table: TableContents) -> None:
 
 
 def test_every_network_algorithm_and_layout() -> None:
-    small = {"AlexNet": NETWORKS["AlexNet"]}
+    small = {"AlexNet": ("alexnet-cifar10", 64)}
     contents = GeneratedContents(0.4, 3)
     with_mask, without = (ratios_by_network(contents, small, masks=masks)["AlexNet"] for masks in (True, False))
     assert [(r.codec.algorithm, r.codec.layout) for r in with_mask] == [

@@ -410,5 +410,6 @@ def test_a_value_with_commas_is_in_brackets(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     store = str(tmp_path / "store")
     command = ["sweep", "train", str(tmp_path / "config.json"), "--machine", "h100-sxm", "--scheme", "eager"]
+    command += ["--workers", "1"]
     assert main([*command, "--lora", "[4,q_proj,v_proj],[4,all]", "--store", store]) == 0
     assert main([*command, "--lora", "4,q_proj", "--store", store]) == 2

@@ -9,13 +9,15 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
 pytest.importorskip("triton", reason="Triton isn't installed: pip install triton==3.9.0")
 
+import torch
+
 from buddysim.capture.triton_kernels import capture
 from buddysim.trace import open_trace, verify_trace
 from tests.capture.triton.expected_kernels import launches
 from tests.capture.triton.program_accesses import accesses_of
 
 NAMES = sorted(launches(), key=lambda name: int(name[1:]))
-QUICK = ("E1", "E5", "E7", "E10")
+QUICK = ("E1", "E7", "E10")
 #: Products and atomics, whose machine code for Ampere has other instructions.
 AMPERE = ("E6", "E11")
 
@@ -32,7 +34,8 @@ def check(name: str, machine: str, folder: Path) -> None:
         for allocation in trace.allocations:
             tensor = launch.arguments[allocation.name.rpartition(".")[2]]
             stored = last.read(allocation.index)[1]
-            assert stored.tobytes() == bytes(tensor.untyped_storage())
+            storage = torch.tensor([], dtype=torch.uint8).set_(tensor.untyped_storage())
+            assert stored.tobytes() == storage.numpy().tobytes()
 
 
 @pytest.mark.parametrize("name", QUICK)

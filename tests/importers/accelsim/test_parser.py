@@ -102,7 +102,10 @@ def test_agrees_with_reference_model(kernel: tuple[KernelHeader, str], data: st.
     )
 
 
-@pytest.mark.parametrize(("archive", "kernel"), [("matmul-pascal", 1), ("vectoradd-ampere", 1), ("bfs-volta", 5)])
+@pytest.mark.parametrize(
+    ("archive", "kernel"),
+    [("matmul-pascal", 1), pytest.param("vectoradd-ampere", 1, marks=pytest.mark.slow), ("bfs-volta", 5)],
+)
 def test_agrees_with_reference_model_on_real_kernels(archive: str, kernel: int) -> None:
     with tarfile.open(DATA / f"{archive}.tar.xz") as files:
         file = files.extractfile(f"{archive}/kernel-{kernel}.traceg")

@@ -415,8 +415,16 @@ def stacks_of_maps(draw: st.DrawFn) -> tuple[nn.Module, int]:
 
 
 @given(stacks_of_maps(), st.integers(2, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_random_networks_of_maps(stack: tuple[nn.Module, int], batch: int) -> None:
+    module, side = stack
+    assert_as_measured(module, (3, side, side), batch)
+
+
+@pytest.mark.slow
+@given(stacks_of_maps(), st.integers(2, 4))
+@settings(max_examples=50, deadline=None)
+def test_many_random_networks_of_maps(stack: tuple[nn.Module, int], batch: int) -> None:
     module, side = stack
     assert_as_measured(module, (3, side, side), batch)
 
