@@ -11,7 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from buddysim.base.budget import OPTION, larger_budget
 from buddysim.base.errors import BuddysimError
+from buddysim.cli.sizes import size_bytes
 from buddysim.importers.opencl import BundleImportOptions, convert_bundle
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,12 +54,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", default="")
     parser.add_argument("--licence", default="")
     parser.add_argument("--level", type=int, default=19, choices=range(1, 20), metavar="1..19", help="of zstd")
+    parser.add_argument(OPTION, metavar="SIZE", help="bytes that an archive may become, such as 4 GiB (default: 1 GiB)")
     args = parser.parse_args(argv)
     arguments = sys.argv[1:] if argv is None else argv
     try:
         if args.contents_every < 0:
             raise BuddysimError(f"--contents-every {args.contents_every}: expected 0 or more")
-        with folder_with(args.bundle, "meta.jsonl") as folder:
+        budget = None if args.input_budget is None else size_bytes(OPTION, args.input_budget)
+        with larger_budget(budget), folder_with(args.bundle, "meta.jsonl") as folder:
             options = BundleImportOptions(
                 launches=args.launches,
                 contents_every=args.contents_every,

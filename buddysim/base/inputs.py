@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn, TypeVar
 
+from buddysim.base.budget import opened
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import INCOMPLETE
 
@@ -45,10 +46,12 @@ def open_descriptor(path: AnyPath, what: str, *, incomplete: bool = False) -> in
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         _refuse(path, what, getattr(error, "strerror", None) or str(error))
-    mode = os.fstat(descriptor).st_mode
+    status = os.fstat(descriptor)
+    mode = status.st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
         _refuse(path, what, "Is a directory" if stat.S_ISDIR(mode) else "not a regular file")
+    opened(name, status.st_size)
     return descriptor
 
 

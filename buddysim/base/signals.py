@@ -162,6 +162,40 @@ def _set_deferred(is_deferred: bool) -> Iterator[None]:
         _raise_if_any()
 
 
+@contextlib.contextmanager
+def ticking(look: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Within the block, call a function each time that this process has worked so long; its exception ends the block.
+
+    It isn't called where an exception of a signal would wait. Where ``SIGVTALRM`` is the program's own, it never is.
+    """
+    number, timer, is_over = signal.SIGVTALRM, signal.ITIMER_VIRTUAL, False
+
+    def arrived(_: int, frame: FrameType | None) -> None:
+        if is_over:
+            return
+        if signal.getitimer(timer)[0]:  # the timer runs on: the signal isn't its own
+            signal.signal(number, before)
+            signal.raise_signal(number)
+            signal.signal(number, arrived)
+            return
+        signal.setitimer(timer, every_s)
+        if not _arrival.is_deferred and not _is_importing(frame):
+            look()
+
+    before = signal.getsignal(number)
+    if before not in (signal.SIG_DFL, _arrived):
+        yield
+        return
+    signal.signal(number, arrived)
+    signal.setitimer(timer, every_s)
+    try:
+        yield
+    finally:
+        is_over = True
+        signal.setitimer(timer, 0)
+        signal.signal(number, before)
+
+
 def without_terminal() -> contextlib.AbstractContextManager[None]:
     """Threads and processes that start within the block never get the signals of a terminal: they inherit its mask."""
     return _without(_TERMINAL)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import nearest, shortened
 from buddysim.base.output import write_text
@@ -123,6 +124,7 @@ class Targets:
         write_text(path, text)
 
     @classmethod
+    @within_budget
     def load(cls, path: str | os.PathLike[str], trace: Trace | Sequence[Allocation]) -> Targets:
         """Read a file for a trace; raise BuddysimError where it does not match the trace."""
         allocations = list(trace if isinstance(trace, Sequence) else trace.allocations)

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 import buddysim
 from buddysim.base import boundary, plugins, signals
 from buddysim.base.boundary import EXIT_USER_ERROR
+from buddysim.base.budget import OPTION, larger_budget
 from buddysim.base.hints import hint, shortened, shortened_name
 from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
@@ -172,6 +173,7 @@ class CommandParser(Parser):
             _add_plugin_argument(self)
             if self.command is not None:
                 self.command.add_arguments(self)
+            _add_input_budget(self)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         self.add_all_arguments()
@@ -261,7 +263,8 @@ def _run(argv: Sequence[str] | None) -> int:
     args = make_parser(complete=any(text.startswith(COMPLETION) for text in arguments)).parse_args(arguments)
     if args.command != "capture":  # whose scripts may draw; figures here go to files, and matplotlib fails for others
         os.environ.pop("MPLBACKEND", None)
-    code = returned(args.run(args), int, f"command {args.command}: run", args.run)
+    with larger_budget(_input_budget(args)):
+        code = returned(args.run(args), int, f"command {args.command}: run", args.run)
     sys.stdout.flush()
     return code
 
@@ -320,6 +323,25 @@ def _add_plugin_argument(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="Python file that registers schemes, workloads and so on (docs/how-to/add-a-plugin.md); may be repeated",
     )
+
+
+def _add_input_budget(parser: argparse.ArgumentParser) -> None:
+    """Add the option to a command, and to its actions: what is given to one counts for both."""
+    parser.add_argument(
+        OPTION,
+        metavar="SIZE",
+        default=argparse.SUPPRESS,
+        help="memory that reading a file may take, such as 4 GiB (default: 1 GiB)",
+    )
+
+
+def _input_budget(args: argparse.Namespace) -> int | None:
+    text = getattr(args, "input_budget", None)
+    if text is None:
+        return None
+    from buddysim.cli.sizes import size_bytes
+
+    return size_bytes(OPTION, text)
 
 
 def _scan(argv: Sequence[str]) -> tuple[list[str], list[str], str | None]:

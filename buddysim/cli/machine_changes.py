@@ -50,15 +50,6 @@ def memory_budget_bytes(args: argparse.Namespace) -> int | None:
     BuddysimError
         where it is no size, or nothing
     """
-    from buddysim.base.errors import BuddysimError
-    from buddysim.machine.units import parse_size
+    from buddysim.cli.sizes import size_bytes
 
-    if args.memory_budget is None:
-        return None
-    try:
-        size = parse_size(args.memory_budget)
-    except ValueError as error:
-        raise BuddysimError(f"--memory-budget: {error}") from None
-    if size < 1:
-        raise BuddysimError(f"--memory-budget: {args.memory_budget}: expected more than nothing")
-    return size
+    return None if args.memory_budget is None else size_bytes("--memory-budget", args.memory_budget)

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import read_bytes
 from buddysim.base.schema import checked_json
@@ -230,6 +231,7 @@ class OperatorGraph:
 _TYPE = TypeAdapter(OperatorGraph)
 
 
+@within_budget
 def load_operators(path: str | os.PathLike[str]) -> OperatorGraph:
     """Load a graph that a capture wrote.
 

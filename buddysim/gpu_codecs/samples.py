@@ -7,6 +7,7 @@ from dataclasses import astuple, dataclass, fields
 from importlib import resources
 from pathlib import Path
 
+from buddysim.base.budget import within_budget
 from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
 from buddysim.base.textfile import csv_rows, read_text
@@ -60,6 +61,7 @@ class CodecSample:
 NAMES = tuple(field.name for field in fields(CodecSample))
 
 
+@within_budget
 def read_samples(path: str | Path) -> list[CodecSample]:
     """Read the samples of a file."""
     rows = csv_rows(read_text(Path(path), "times of codecs", MAX_FILE_BYTES), str(path))

@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from buddysim.base.budget import within_budget
 from buddysim.base.dotted import nested, taken
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
@@ -97,6 +98,7 @@ class Machine(MachineFile):
         return presets.replay_presets()
 
     @classmethod
+    @within_budget
     def load(cls, machine: str | os.PathLike[str]) -> Machine:
         """Load a preset by its name, or a machine file by its path.
 

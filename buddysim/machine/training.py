@@ -14,6 +14,7 @@ from typing import Any, Self
 from pydantic import model_validator
 from pydantic.fields import FieldInfo
 
+from buddysim.base.budget import within_budget
 from buddysim.base.dotted import flat, nested, unknown_key
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
@@ -48,6 +49,7 @@ class TrainingMachine(MachineFile):
         return sorted([*both, *presets.training_presets()])
 
     @classmethod
+    @within_budget
     def load(cls, machine: str | os.PathLike[str] | TrainingMachine) -> TrainingMachine:
         """Load a machine that comes with buddysim by its name, or a machine file by its path.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import parse_toml, read_json, read_text
@@ -153,6 +154,7 @@ def _value(item: ComparedItem, name: str) -> Any:
     return item.points[0][0].get(name) if item.points else None
 
 
+@within_budget
 def load_item(text: str, store: Store) -> ComparedItem:
     """Return the item that a user named.
 

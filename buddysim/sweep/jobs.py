@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Filled, Schema, checked
 from buddysim.base.textfile import parse_toml, read_text
@@ -77,6 +78,7 @@ class JobsFile(Schema):
     local_folder: Filled | None = None
 
 
+@within_budget
 def read_jobs(path: str | os.PathLike[str]) -> Jobs:
     """The jobs of a file.
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from buddysim.base.budget import within_budget
 from buddysim.base.textfile import parse_toml, read_text
 from buddysim.machine.presets import every_preset
 from buddysim.sweep.axis import Axis
@@ -20,6 +21,7 @@ def study_content(path: str | os.PathLike[str]) -> dict[str, Any]:
     return parse_toml(read_text(path, "study file", LARGEST_FILE), os.fspath(path))
 
 
+@within_budget
 def read_study(path: str | os.PathLike[str], changed: Mapping[str, Any] | None = None) -> Study:
     """The study of a file.
 

@@ -15,6 +15,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from buddysim.base.budget import within_budget
 from buddysim.base.sections.section_format import HEADER
 from buddysim.trace import format as fmt
 from buddysim.trace.codec import decode_columns
@@ -378,6 +379,7 @@ def _name(kind: bytes) -> str:
     }.get(kind, "where")
 
 
+@within_budget
 def open_trace(path: str | os.PathLike[str], *, incomplete: bool = False) -> Trace:
     """Opens a trace file.
 

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
 from buddysim.base.paths import is_file
@@ -41,6 +42,7 @@ def _is_config(path: Path) -> bool:
     )
 
 
+@within_budget
 def load_network(network: str | os.PathLike[str]) -> Network:
     """The network that a name or a file stands for.
 

@@ -211,7 +211,7 @@ def test_help_has_every_scheme_and_general_options_alone(capsys):
     first = shown.partition("\noptions:\n")[2].partition("\n\n")[0]
     assert [line.split()[0] for line in first.splitlines() if line.startswith("  --")] == [
         "--plugin", "--batch", "--machine", "--scheme", "--optimizer", "--sequence", "--max-batch", "--memory-budget",
-        "--timeline", "--json", "--set", "--help-family",
+        "--timeline", "--json", "--set", "--help-family", "--input-budget",
     ]  # fmt: skip
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
+from buddysim.base.budget import MEMORY_BYTES, READING_S
 from buddysim.base.errors import BuddysimError
-from buddysim.base.parsers.budget import MEMORY_BYTES, READING_S
 from buddysim.base.result import peak_rss_bytes
 from buddysim.base.terminal import LONGEST_LINE, say
 from buddysim.cli import main

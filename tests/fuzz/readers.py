@@ -21,7 +21,7 @@ from buddysim.training.against.trace_file import read_trace
 from buddysim.training.architectures.read_config import read_config
 from buddysim.training.caching_allocator.snapshot.read import read_snapshot
 from buddysim.training.contents.density_table import TableContents
-from buddysim.training.cost.calibration import parse_calibration
+from buddysim.training.cost.model import read_own
 from buddysim.training.cost.timings import read_timings
 from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
@@ -65,8 +65,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "network": lambda folder: load_network(folder / "x.toml"),
     "plan": lambda folder: read_plan(folder / "x.toml", _alexnet(), "plan"),
     "plan-of-blocks": lambda folder: read_plan(folder / "x.toml", _llama(), "plan"),
-    "calibration": lambda folder: parse_calibration((folder / "x.toml").read_text(errors="replace"), "x.toml"),
-    "calibration-tree": lambda folder: parse_calibration((folder / "x.toml").read_text(errors="replace"), "x.toml"),
+    "calibration": lambda folder: read_own(folder / "x.toml"),
+    "calibration-tree": lambda folder: read_own(folder / "x.toml"),
     "timings": lambda folder: read_timings(folder / "x.csv"),
     "densities": lambda folder: TableContents.read(folder / "x.toml"),
     "densities-csv": lambda folder: TableContents.read(folder / "x.csv"),

@@ -6,8 +6,8 @@ import io
 import os
 from typing import Any, BinaryIO
 
+from buddysim.base.budget import Budget, max_unpacked_bytes
 from buddysim.base.errors import BuddysimError
-from buddysim.base.parsers.budget import Budget, max_unpacked_bytes
 from buddysim.base.parsers.refusal import refusal
 
 _LARGEST_READ = 1 << 26

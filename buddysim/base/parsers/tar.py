@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from buddysim.base.budget import Budget, max_unpacked_bytes
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
-from buddysim.base.parsers.budget import Budget, max_unpacked_bytes
 from buddysim.base.parsers.refusal import refusal
 from buddysim.base.parsers.streams import UnpackedFile, packing_of
 

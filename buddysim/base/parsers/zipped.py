@@ -6,9 +6,9 @@ import os
 import zipfile
 from types import TracebackType
 
+from buddysim.base.budget import Budget, max_unpacked_bytes
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import open_input
-from buddysim.base.parsers.budget import Budget, max_unpacked_bytes
 from buddysim.base.parsers.refusal import refusal
 
 _MAX_MEMBERS = 1 << 16

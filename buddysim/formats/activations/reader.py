@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import checked_json
 from buddysim.base.sections.section_file import SectionFile, SectionHead
@@ -21,6 +22,7 @@ from buddysim.formats.activations.records import FeatureMapInfo, TrainingPoint
 T = TypeVar("T")
 
 
+@within_budget
 def load_activations(path: str | os.PathLike[str], *, incomplete: bool = False) -> ActivationsFile:
     """Load an activations file.
 

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Schema, checked_type
 from buddysim.base.textfile import parse_json, read_text
@@ -132,6 +133,7 @@ class Bundle:
         return [self.path / "meta.jsonl", self.trace, *contents]
 
 
+@within_budget
 def read_bundle(path: Path) -> Bundle:
     """Read a bundle's description."""
     bundle = Bundle(path)

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Required
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.inputs import read_bytes
 from buddysim.base.parsers.streams import gunzipped
@@ -96,6 +97,7 @@ class ProfilerTrace:
         return [event for event in self.events if event.kind in kinds]
 
 
+@within_budget
 def read_trace(path: str | os.PathLike[str]) -> ProfilerTrace:
     """Read a trace.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.parsers.typed import InvalidContentError, model_of
@@ -41,6 +42,7 @@ class ReadConfig:
         return self.keys.max_positions
 
 
+@within_budget
 def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadConfig:
     """Read a configuration as Hugging Face writes it.
 

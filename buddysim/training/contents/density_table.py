@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Filled, Schema, checked, checked_cells
 from buddysim.base.textfile import csv_rows, parse_toml, read_text
@@ -72,6 +73,7 @@ class TableContents:
         self.description = f"table {name}"
 
     @classmethod
+    @within_budget
     def read(cls, path: str | Path) -> TableContents:
         """Read a ``.toml`` or ``.csv`` file.
 

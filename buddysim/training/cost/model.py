@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import parse_toml, read_text
@@ -466,6 +467,7 @@ def _fused_elements(layer: Layer) -> int:
     return first.count * (first.m * first.k + first.n * first.k + second.k * second.n + second.m * second.n)
 
 
+@within_budget
 def read_own(path: str | os.PathLike[str]) -> Calibration | OperatorConstants:
     """Read what `buddysim calibrate` wrote: a calibration of layers, or constants of operators.
 

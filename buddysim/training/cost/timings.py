@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.schema import Filled, Schema, checked_cells
@@ -144,6 +145,7 @@ class MeasuredPass:
         return self.work.conv_class if self.kind == "conv" else self.kind
 
 
+@within_budget
 def read_timings(path: str | os.PathLike[str]) -> list[MeasuredPass]:
     """Read the timings of a file.
 

@@ -11,6 +11,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import checked
 from buddysim.base.textfile import parse_toml, read_text, toml_text
@@ -43,6 +44,7 @@ def plan_text(plan: Plan, network: Network) -> str:
     return toml_text({**about, "recorded": True, "unlimited": plan.unlimited, **scaled, **tables})
 
 
+@within_budget
 def read_plan(path: str | os.PathLike[str], network: Network, scheme: str) -> Plan:
     """Return the plan of a file, for a network at its batch.
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Schema, checked_cells
 from buddysim.base.textfile import csv_rows, parse_toml, read_text
@@ -108,6 +109,7 @@ def load_cards() -> dict[str, Card]:
     }
 
 
+@within_budget
 def load_curves(path: Path | None = None) -> list[MeasuredCurve]:
     """Return the curves of a file of measurements, in its order; without a file, the bundled ones.
 

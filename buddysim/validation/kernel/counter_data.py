@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Schema, checked_cells
 from buddysim.base.textfile import csv_rows, read_text
@@ -107,6 +108,7 @@ class MeasuredKernel:
     accelsim_cycles: float
 
 
+@within_budget
 def load_measured_kernels(path: Path | None = None) -> dict[str, list[MeasuredKernel]]:
     """Return the kernels of each program in launch order, from a file or from the bundled one.
 

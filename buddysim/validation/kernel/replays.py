@@ -11,6 +11,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import ConfigDict, Field
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.schema import Schema, checked_cells
 from buddysim.base.textfile import read_text
@@ -157,6 +158,7 @@ def load_stored_replays() -> list[KernelReplay]:
     return parse_replays(_STORED.read_text(encoding="utf-8"), "gv100_replays.csv")
 
 
+@within_budget
 def load_replays(path: Path) -> list[KernelReplay]:
     """Return the results of replays in a file: a table of points that an earlier comparison wrote."""
     return parse_replays(read_text(path, "table of replays", LARGEST_FILE), str(path))

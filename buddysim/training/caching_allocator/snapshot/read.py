@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Required
 from pydantic import ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.plain_pickle import read_plain_pickle
@@ -152,6 +153,7 @@ class MemorySnapshot:
     settings: AllocatorSettings
 
 
+@within_budget
 def read_snapshot(path: str | os.PathLike[str]) -> MemorySnapshot:
     """Read the GPU with the longest record of a snapshot.
 
