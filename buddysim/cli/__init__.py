@@ -261,12 +261,20 @@ def _run(argv: Sequence[str] | None) -> int:
     for file in named:
         plugins.load_plugin(file)
     args = make_parser(complete=any(text.startswith(COMPLETION) for text in arguments)).parse_args(arguments)
-    if args.command != "capture":  # whose scripts may draw; figures here go to files, and matplotlib fails for others
-        os.environ.pop("MPLBACKEND", None)
+    if args.command != "capture":  # whose scripts may draw
+        _quieten_matplotlib()
     with larger_budget(_input_budget(args)):
         code = returned(args.run(args), int, f"command {args.command}: run", args.run)
     sys.stdout.flush()
     return code
+
+
+def _quieten_matplotlib() -> None:
+    """Figures go to files, whatever backend is named, and a folder that can't be matplotlib's cache is no news."""
+    import logging
+
+    os.environ.pop("MPLBACKEND", None)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def _ended(error: BaseException) -> int:
