@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from buddysim.base.cache import cache_subfolder
 from buddysim.base.errors import BuddysimError
 from buddysim.base.parsers.arrow import read_parquet
+from buddysim.sweep.abandoned import remove_abandoned
 from buddysim.sweep.rows import rows_table
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, key_of_row
 
@@ -156,6 +157,7 @@ class Index:
         unfinished = self.folder / f"{os.getpid()}-{secrets.token_hex(8)}.unfinished"
         try:
             parquet.write_table(table, unfinished, compression="zstd")
+            remove_abandoned(self.folder.glob("*.unfinished"), unfinished.stat().st_mtime)
             unfinished.rename(unfinished.with_suffix(".parquet"))
         finally:
             with contextlib.suppress(OSError):

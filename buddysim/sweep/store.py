@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import flush_to_disk
 from buddysim.base.paths import exists
+from buddysim.sweep.abandoned import remove_abandoned
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, StoredResult, body_of, read_record
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ _DIGITS = 2
 #: Errors of a file system that may pass: full, over quota, a network that comes back.
 _PASSING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.ETIMEDOUT, errno.EFBIG)
 TIMEOUT_S = 120.0
-#: An unfinished file that has not changed for this long is of a process that was killed: a write takes seconds.
-_ABANDONED_S = 3600.0
 
 Waiting = Callable[[str], object]
 
@@ -95,7 +94,7 @@ class Store:
                 self.write(self.folder / "STORE", f"{_HEAD} {FORMAT}\n".encode())
             probe = self._unfinished_name()
             probe.touch()
-            self._remove_abandoned(probe.stat().st_mtime)
+            remove_abandoned(self.unfinished.iterdir(), probe.stat().st_mtime)
             probe.unlink()
         except OSError as error:
             raise BuddysimError(f"{self.folder}: the store can't be written: {error.strerror}") from None
@@ -239,13 +238,6 @@ class Store:
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
-
-    def _remove_abandoned(self, now_s: float) -> None:
-        """Remove what killed processes, of any computer, left; `now_s` by the clock of the store's file system."""
-        for path in self.unfinished.iterdir():
-            with contextlib.suppress(OSError):  # another process removes it, too
-                if now_s - path.stat().st_mtime > _ABANDONED_S:
-                    path.unlink()
 
     def _unfinished_name(self) -> Path:
         return self.unfinished / f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}"

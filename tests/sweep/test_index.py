@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,14 @@ def test_a_result_that_changes_in_place_is_read_again(store: Store, files: list[
     store.path_of(name).write_bytes(store.path_of(name).read_bytes()[:-1])
     assert Index(store).refresh().all_keys() == store.all_keys() - {name}
     assert "damaged" in store.notes[0]
+
+
+def test_what_a_killed_process_left_goes_at_the_next_write(store: Store, small_record: StoredResult) -> None:
+    index = Index(store)
+    old, new = index.folder / "1-x.unfinished", index.folder / "2-y.unfinished"
+    for left in (old, new):
+        left.write_bytes(b"PAR1")
+    os.utime(old, (1, 1))
+    store.put(small_record)
+    assert index.refresh().all_keys() == {small_record.key}
+    assert [*index.folder.glob("*.unfinished")] == [new]  # of a process that may write
