@@ -22,8 +22,6 @@ _HIDDEN = (
     "machine_checksum",
     "content",
     "sources",
-    "file_bytes",
-    "file_changed_ns",
     "seconds",
     "peak_rss_bytes",
     "model_version",

@@ -15,11 +15,13 @@ from buddysim.base.hints import hint, shortened
 from buddysim.base.parsers.database import Database
 from buddysim.machine.units import BANDWIDTH_UNITS, FLOPS_UNITS, FREQUENCY_UNITS, SIZE_UNITS, TIME_UNITS
 from buddysim.sweep.engines import NAMES, find
-from buddysim.sweep.index import Index, installed
+from buddysim.sweep.index import CHANGED, SIZE, Index, installed
 from buddysim.sweep.store import Store
 
 #: Columns about files and processes, which come last.
-_ABOUT = ("settings_hash", "baseline", "file_bytes", "file_changed_ns", "record")
+_ABOUT = ("settings_hash", "baseline")
+#: What only the index and the store read: the bytes of a result, and the file that it was read from.
+_INTERNAL = ("record", SIZE, CHANGED)
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*'|\"[^\"]*\")|(?P<op><=|>=|!=|<>|==|=|<|>)|(?P<mark>[(),])"
     r"|(?P<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]*[A-Za-z_]{3,}[\w-]*-))\s*"
@@ -54,7 +56,7 @@ class ResultTable:
         quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
         self._database.rows(f"CREATE VIEW read AS SELECT * FROM read_parquet([{quoted}], union_by_name=true)")
         existing = [row[0] for row in self._database.rows("DESCRIBE read")]
-        retained = [column for column in existing if column != "record"]
+        retained = [column for column in existing if column not in _INTERNAL]
         columns = ", ".join(f"r.{_quoted(column)}" for column in retained if column not in _ABOUT)
         about = ", ".join(f"r.{_quoted(column)}" for column in retained if column in _ABOUT)
         against, join = _against(existing)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from buddysim.base.errors import BuddysimError
+from buddysim.cli import main
 from buddysim.sweep import compaction
 from buddysim.sweep.store import Store
 from buddysim.sweep.stored_result import StoredResult
@@ -70,3 +73,17 @@ def test_a_damaged_part_is_said_in_a_line(store: Store, small_record: StoredResu
     part.write_bytes(part.read_bytes()[:-100])
     with pytest.raises(BuddysimError, match="damaged"):
         Store.at(store.folder).all_keys()
+
+
+def test_a_table_is_the_same_before_and_after(store: Store, small_record: StoredResult, tmp_path: Path) -> None:
+    """What the index notes of files is no column of results."""
+    pytest.importorskip("duckdb", reason="needs pip install 'buddysim[sweep]'")
+    store.put(small_record)
+    tables = []
+    for name in ("before", "after"):
+        assert main(["results", "--store", str(store.folder), "--all-versions", "-o", f"{tmp_path}/{name}.csv"]) == 0
+        tables.append((tmp_path / f"{name}.csv").read_bytes())
+        compaction.compact(store)
+        compaction.compact(store, visible_after_s=0.0)
+        assert not store.singles()
+    assert tables[0] == tables[1]
