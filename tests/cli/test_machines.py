@@ -164,7 +164,7 @@ def test_the_help_lists_every_command_under_the_task_that_it_says(capsys: pytest
     names = {task: [line.split()[0] for line in lines.splitlines()] for task, lines in sections.items()}
     assert names == buddysim.cli.commands_by_task()
     assert list(names) == ["simulate", "prepare", "look", "machine and models"]
-    assert names["simulate"] == ["run", "train", "fit", "sweep"]
+    assert names["simulate"] == ["run", "train", "fit", "sweep", "assumptions"]
     assert "allocations" in names["prepare"]
 
 
