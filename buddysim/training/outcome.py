@@ -309,10 +309,6 @@ class IterationOutcome:
         excess = max(0, needed - (self.capacity or 0))
         return OutOfMemory(self.failure, layer_name(self.network, self.failure.layer), excess)
 
-    def failure_text(self) -> str:
-        """One line: the request that failed, the bytes missing and the layer; empty where it fits."""
-        return "" if self.out_of_memory is None else self.out_of_memory.message
-
 
 class _HasLayer(Protocol):
     @property

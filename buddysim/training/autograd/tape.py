@@ -11,7 +11,7 @@ A tape is a context; within it, tensors are made and operators recorded::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from math import prod
@@ -300,11 +300,6 @@ class Tape:
     def peak_bytes(self) -> int:
         """The largest number of bytes that live at one time."""
         return max(self.live_bytes(), default=0)
-
-    def saved_storages(self, kinds: Iterable[Kind] = ("activation",)) -> list[StorageRecord]:
-        """Storages that autograd saves, each once, in the order of their allocation."""
-        numbers = sorted({one.storage for one in self.saved})
-        return [self.storages[number] for number in numbers if self.storages[number].kind in tuple(kinds)]
 
 
 def active_tape() -> Tape:

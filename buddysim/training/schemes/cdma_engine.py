@@ -78,11 +78,6 @@ class CdmaEngine:
         """Units and buffer grown with the link: an upper bound."""
         return self.scaled_units_mm2 + self.buffer_mm2
 
-    @property
-    def units_bytes_per_s(self) -> int:
-        """Throughput of six units at their clock."""
-        return PUBLISHED_UNITS * BYTES_PER_CYCLE * self.clock_hz
-
 
 def engine(link_bytes_per_s: int, clock_hz: int = 1_075_000_000) -> CdmaEngine:
     """The engine that a link needs: the published one up to 16 GB/s; for faster links, all in proportion to it.

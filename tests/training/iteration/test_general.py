@@ -165,7 +165,7 @@ def test_static_groups_report_their_shortfall():
     assert out.failure is not None
     assert (out.failure.shortfall_bytes, out.failure.free_bytes) == (500_000, 4_500_000)
     assert out.failure.layer is None
-    assert out.failure_text() == "static allocation exceeds the GPU by 488.3 KiB"
+    assert out.out_of_memory.message == "static allocation exceeds the GPU by 488.3 KiB"
     short = outcome("test-live-set", memory_bytes=4_500_000)
     assert short.failure is not None
     assert (short.failure.layer, short.failure.pass_, short.failure.shortfall_bytes) == (3, "backward", 500_000)

@@ -182,7 +182,7 @@ def test_out_of_memory_message_names_step_and_excess():
     assert (out.failure.layer, out.failure.pass_, out.failure.kind) == (3, "backward", "gradient_maps")
     aligned = 1_000_448
     assert out.failure.shortfall_bytes == 3 * aligned - 2_500_000
-    assert out.failure_text() == (
+    assert out.out_of_memory.message == (
         "conv3 backward: 977.0 KiB requested (gradient maps), largest free block 487.4 KiB; "
         "peak exceeds the GPU by 1.4 MiB"
     )
@@ -195,7 +195,7 @@ def test_pinned_memory_limit_of_the_host():
     out = simulate_plan(network, 1, machine(pinned=2_500_000), cost, plan, TrainingOptions())
     assert out.failure is not None
     assert (out.failure.memory, out.failure.layer, out.failure.shortfall_bytes) == ("host", 3, 500_000)
-    assert out.failure_text() == (
+    assert out.out_of_memory.message == (
         "conv3 forward: 976.6 KiB requested (pinned host memory), 488.3 KiB free; peak exceeds the host by 488.3 KiB"
     )
 
@@ -221,4 +221,4 @@ def test_network_wide_failure_counts_all_remaining_tensors_and_names_no_layer(ba
     assert out.failure is not None
     assert out.failure.shortfall_bytes == missing
     assert (out.failure.layer, out.out_of_memory and out.out_of_memory.layer) == (None, None)
-    assert out.failure_text() == f"network-wide allocation exceeds the GPU by {missing / 1024:.1f} KiB"
+    assert out.out_of_memory.message == f"network-wide allocation exceeds the GPU by {missing / 1024:.1f} KiB"

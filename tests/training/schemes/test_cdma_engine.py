@@ -20,8 +20,8 @@ def test_the_published_engine() -> None:
     assert (gen3.units_mm2, gen3.buffer_mm2) == (0.31, pytest.approx(0.21))
     assert gen3.area_mm2 == gen3.scaled_area_mm2 == pytest.approx(0.52)
     assert gen3.units_needed == 6
-    assert gen3.units_bytes_per_s == 6 * 32 * 1_075_000_000 >= gen3.read_bytes_per_s
-    assert engine(16 * GB, clock_hz=1_000_000_000).units_bytes_per_s == 192 * GB  # short of 200 at the base clock
+    assert 5 * 32 * 1_075_000_000 < gen3.read_bytes_per_s <= 6 * 32 * 1_075_000_000
+    assert engine(16 * GB, clock_hz=1_000_000_000).units_needed == 7  # six reach 192 of 200 GB/s at the base clock
 
 
 def test_faster_links_need_a_larger_engine() -> None:

@@ -207,7 +207,7 @@ def test_out_of_memory_for_an_encoding() -> None:
     plan = cswap.plan(Network("wide", layers), 1, on, cost, "cswap-static", options)  # type: ignore[arg-type]
     outcome = simulate_plan(Network("wide", layers), 1, on, cost, plan, options)  # type: ignore[arg-type]
     assert not outcome.fits
-    assert outcome.failure_text().startswith(
+    assert outcome.out_of_memory.message.startswith(
         "conv1 encode: 9.7 MiB requested (encoded feature maps), largest free block 4.8 MiB"
     )
 

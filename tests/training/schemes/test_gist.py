@@ -313,7 +313,7 @@ def test_out_of_memory_for_a_decoded_copy_names_it() -> None:
     assert fits.fits
     assert short_of.failure is not None
     assert (short_of.failure.kind, short_of.failure.requested_bytes) == ("decoded_maps", copy)
-    assert short_of.failure_text().startswith(
+    assert short_of.out_of_memory.message.startswith(
         "conv3 decode: 16.0 MiB requested (decoded feature maps), largest free block "
     )
 
