@@ -7,6 +7,7 @@ signals.begin()  # before the imports that take time
 import sys  # noqa: E402
 
 from buddysim.base.boundary import ending, inside  # noqa: E402
+from buddysim.base.terminal import drop_unwritten  # noqa: E402
 
 
 def run() -> int:
@@ -15,6 +16,7 @@ def run() -> int:
         return signals.run_to_end(lambda: inside(_run, _ended))
     finally:
         signals.ignore()
+        drop_unwritten()
 
 
 def _run() -> int:

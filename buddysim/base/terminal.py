@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 
 LONGEST_LINE = 600
@@ -40,6 +41,15 @@ def say(text: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):  # a full disk, a closed terminal: the exit code says it still
             print(f"buddysim: {one_line(text)}", file=sys.stderr, flush=True)
+
+
+def drop_unwritten() -> None:
+    """What a full standard error didn't take goes nowhere: Python's last flush would end with another exit code."""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def warn(text: str) -> None:

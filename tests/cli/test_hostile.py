@@ -373,8 +373,10 @@ def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
 
 @pytest.mark.parametrize("shell", ["2>&-", "<&- >&- 2>&-", "> /dev/full 2> /dev/full"])
 def test_runs_without_standard_error(trace: Path, shell: str) -> None:
-    done = run("run", str(trace), "--scheme", "ideal", shell=shell)
-    assert done.returncode == (0 if shell == "2>&-" else 2)
+    for unbuffered in ("", "1"):
+        settings = {"PYTHONUNBUFFERED": unbuffered}
+        done = run("run", str(trace), "--scheme", "ideal", shell=shell, environment=settings)
+        assert done.returncode == (0 if shell == "2>&-" else 2)
 
 
 @pytest.mark.parametrize("shell", [">&-", ">&- 2>&-", "<&-", "> /dev/full"])
