@@ -166,8 +166,12 @@ def _set_deferred(is_deferred: bool) -> Iterator[None]:
 def ticking(look: Callable[[], object], every_s: float) -> Iterator[None]:
     """Within the block, call a function each time that this process has worked so long; its exception ends the block.
 
-    It isn't called where an exception of a signal would wait. Where ``SIGVTALRM`` is the program's own, it never is.
+    It isn't called where an exception of a signal would wait. Where ``SIGVTALRM`` is the program's own, or where Python
+    has no timers (Windows, a browser), it never is.
     """
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
     number, timer, is_over = signal.SIGVTALRM, signal.ITIMER_VIRTUAL, False
 
     def arrived(_: int, frame: FrameType | None) -> None:

@@ -93,6 +93,14 @@ def test_a_signal_of_another_process_arrives_while_a_file_is_read(monkeypatch: p
         read()
 
 
+def test_where_python_has_no_timers_the_end_alone_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "setitimer")
+    assert takes(1 << 20) == 1
+    monkeypatch.setattr(budget, "READING_S", -1)
+    with pytest.raises(BuddysimError, match="processor time"):
+        takes(1 << 20)
+
+
 def test_a_program_that_uses_the_signal_keeps_it() -> None:
     arrived: list[int] = []
     before = signal.signal(signal.SIGVTALRM, lambda number, frame: arrived.append(number))
