@@ -16,7 +16,7 @@ def run() -> int:
         return signals.run_to_end(lambda: inside(_run, _ended))
     finally:
         signals.ignore()
-        drop_unwritten()
+        drop_unwritten(sys.stderr)
 
 
 def _run() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from typing import TextIO
 
 LONGEST_LINE = 600
 """Characters of an error or a warning, beyond which its middle is left out."""
@@ -43,13 +44,19 @@ def say(text: str) -> None:
             print(f"buddysim: {one_line(text)}", file=sys.stderr, flush=True)
 
 
-def drop_unwritten() -> None:
-    """What a full standard error didn't take goes nowhere: Python's last flush would end with another exit code."""
-    if sys.stderr is not None:
-        try:
-            sys.stderr.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+def drop_unwritten(stream: TextIO | None) -> bool:
+    """Say whether a stream is full, or closed by its reader: what it didn't take then goes nowhere.
+
+    Python's last flush would end with another exit code.
+    """
+    if stream is None:
+        return False
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return True
+    return False
 
 
 def warn(text: str) -> None:

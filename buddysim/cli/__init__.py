@@ -28,7 +28,7 @@ from buddysim.base.hints import hint, shortened, shortened_name
 from buddysim.base.output import remove_parts
 from buddysim.base.registry import Registry
 from buddysim.base.returned import returned
-from buddysim.base.terminal import say
+from buddysim.base.terminal import drop_unwritten, say
 from buddysim.cli.stored_completion import store_script, stored_script
 
 EXIT_BROKEN_PIPE = 128 + signal.SIGPIPE
@@ -282,10 +282,9 @@ def _ended(error: BaseException) -> int:
     if isinstance(error, Finished):
         raise error
     if isinstance(error, BrokenPipeError):
-        _drop_stdout()
+        drop_unwritten(sys.stdout)
         return EXIT_BROKEN_PIPE
-    if isinstance(error, OSError) and error.filename is None and not _can_flush():
-        _drop_stdout()
+    if isinstance(error, OSError) and error.filename is None and drop_unwritten(sys.stdout):
         error = OSError(error.errno, error.strerror or str(error), "standard output")
     return boundary.ending(error).tell()
 
@@ -308,20 +307,6 @@ def _open_standard_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - goes nowhere
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _can_flush() -> bool:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return False
-    return True
-
-
-def _drop_stdout() -> None:
-    """Whoever read the output is gone, or it is full: let the interpreter's last flush go nowhere."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
 
 
 def _add_plugin_argument(parser: argparse.ArgumentParser) -> None:

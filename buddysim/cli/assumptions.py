@@ -23,7 +23,6 @@ largest value that sources give, else with half and double or with every other c
 baseline, on the same machine. A row per key has the least and the largest slowdown, those that differ most first.
 Results go to a store, as those of sweep; an interrupted command goes on with the same command."""
 
-EXIT_FAILED = 1
 #: Rows with less between their ends are named, not shown.
 _SHOWN_FROM = 0.0005
 
@@ -55,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.base.output import check_outputs
     from buddysim.cli.json_output import is_on_stdout, json_file, write_plain_json
     from buddysim.cli.machine_changes import changed_machine
-    from buddysim.cli.sweep import run_plan
+    from buddysim.cli.sweep import EXIT_FAILED, run_plan
     from buddysim.machine import Machine
     from buddysim.machine.assumptions import assumptions
     from buddysim.replay.schemes import REGISTRY

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from pydantic.fields import FieldInfo
 
@@ -13,7 +12,7 @@ from buddysim.machine.fields import declared_ends
 from buddysim.machine.model import Machine, component_sections, keys, policy_keys
 from buddysim.machine.scheme_sections import section_name
 from buddysim.machine.section import value_of
-from buddysim.machine.units import Bandwidth, Time
+from buddysim.machine.units import plain_number
 
 ASSUMED = "assumed"
 
@@ -46,17 +45,18 @@ def assumptions(machine: Machine, scheme_sections: Iterable[str]) -> list[Assump
     """
     read = {*scheme_sections, *(section_name(kind, machine.text(key)) for key, kind in policy_keys())}
     unread = component_sections().keys() - read
+    presets = [Machine.load(name) for name in Machine.presets()]
     assumed = []
     for key, field in keys():
         source = machine.source(key)
         if key.rpartition(".")[0] in unread or not (ASSUMED in source or declared_ends(field) is not None):
             continue
-        values = [text for text in _values_tried(machine, key, field) if _is_possible(machine, key, text)]
+        values = [text for text in _values_tried(machine, presets, key, field) if _is_possible(machine, key, text)]
         assumed.append(Assumption(key, machine.text(key), tuple(dict.fromkeys(values)), source))
     return assumed
 
 
-def _values_tried(machine: Machine, key: str, field: FieldInfo) -> Iterator[str]:
+def _values_tried(machine: Machine, presets: Sequence[Machine], key: str, field: FieldInfo) -> Iterator[str]:
     """The declared ends; else half and double, or all other choices; for a number of 0 the largest of a preset."""
     ends, value = declared_ends(field), value_of(field)
     if ends:
@@ -65,15 +65,8 @@ def _values_tried(machine: Machine, key: str, field: FieldInfo) -> Iterator[str]
     tried = value.alternatives(machine.value(key))
     yield from (_text(value.write(each)) for each in tried)
     if not tried:
-        in_presets = [Machine.load(name).value(key) for name in Machine.presets()]
-        yield _text(value.write(max(in_presets, key=lambda each: _number(machine, each))))
-
-
-def _number(machine: Machine, value: Time | Bandwidth | float) -> Fraction | float:
-    """A value as a number that compares with others of its key: ps, or bytes per second."""
-    if isinstance(value, Time):
-        return machine.exact_ps(value)
-    return value.bytes_per_s(machine.clocks) if isinstance(value, Bandwidth) else value
+        in_presets = [preset.value(key) for preset in presets]
+        yield _text(value.write(max(in_presets, key=lambda each: plain_number(each, machine.clocks))))
 
 
 def _text(written: object) -> str:

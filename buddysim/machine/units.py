@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from buddysim.base.hints import hint, shortened
 
@@ -111,6 +112,15 @@ BANDWIDTH_UNITS: tuple[str, ...] = (*(f"{size}/s" for size in SIZE_UNITS), "B/co
 def canonical(figure: object) -> object:
     """A figure as a plain value: a quantity in one unit, however a file wrote it."""
     return figure.canonical() if isinstance(figure, Time | Frequency | Bandwidth) else figure
+
+
+def plain_number(value: Any, clocks: Mapping[str, Frequency]) -> Any:
+    """Return a quantity in ps, bytes per second or Hz; a value of another kind as it is."""
+    if isinstance(value, Time):
+        return float(value.picoseconds(clocks))
+    if isinstance(value, Bandwidth):
+        return float(value.bytes_per_s(clocks))
+    return value.hz if isinstance(value, Frequency) else value
 
 
 def parse_size(text: object) -> int:

@@ -12,7 +12,7 @@ from buddysim.base import plugins
 from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.presets import every_preset, is_path
 from buddysim.machine.section import figures
-from buddysim.machine.units import Bandwidth, Frequency, Time
+from buddysim.machine.units import Frequency, plain_number
 from buddysim.sweep.axis import Value, file_value
 from buddysim.sweep.contents import stamp_of
 
@@ -63,15 +63,7 @@ def canonical_value(kind: type[M], name: str, key: str, value: object) -> Any:
 
 def in_base_units(machine: MachineFile, clocks: Mapping[str, Frequency]) -> dict[str, Value]:
     """The figures of a machine as plain numbers, by dotted key: bytes, ps, Hz, bytes per second."""
-    return {key: _in_base_units(value, clocks) for key, value in figures(machine._parts())}
-
-
-def _in_base_units(value: Any, clocks: Mapping[str, Frequency]) -> Value:
-    if isinstance(value, Time):
-        return float(value.picoseconds(clocks))
-    if isinstance(value, Bandwidth):
-        return float(value.bytes_per_s(clocks))
-    return value.hz if isinstance(value, Frequency) else value
+    return {key: plain_number(value, clocks) for key, value in figures(machine._parts())}
 
 
 class _CachedMachine:

@@ -194,14 +194,14 @@ def check_dynamic_footprint(data: st.DataObject) -> None:
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
-def test_encodings_without_decoded_copies_never_increase_the_dynamic_footprint(data: st.DataObject) -> None:
+def test_without_decoded_copies_encodings_add_no_more_than_one_code(data: st.DataObject) -> None:
     check_dynamic_footprint(data)
 
 
 @pytest.mark.slow
 @given(st.data())
 @settings(max_examples=400, deadline=None)
-def test_encodings_without_decoded_copies_never_increase_many_dynamic_footprints(data: st.DataObject) -> None:
+def test_without_decoded_copies_encodings_of_many_add_no_more_than_one_code(data: st.DataObject) -> None:
     check_dynamic_footprint(data)
 
 
