@@ -168,7 +168,7 @@ def test_a_constructor_of_a_library(tmp_path: Path) -> None:
         ((name, size),) = [(one.name, one.bytes) for one in trace.allocations]
         assert name.startswith("make (libearly.c:")
         assert size == 300_000
-        assert np.unique(trace.snapshots[0].read(0)[1]).tolist() == [7]
+        assert np.unique(trace.snapshots[-1].read(0)[1]).tolist() == [7]
 
 
 OWN_MALLOC = """
