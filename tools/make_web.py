@@ -4,7 +4,8 @@
 
 npm brings Pyodide, the solver and the library of charts, pip the wheels of pydantic: chosen versions, kept in
 build/web, each archive with the hash that is known of it. What the page runs of this package is copied from the
-working tree: all but folders that need arrays or compiled modules.
+working tree: all but folders that need arrays or compiled modules. ``licences/`` has the licence of each part,
+``bom.cdx.json`` lists them as CycloneDX.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from email.parser import HeaderParser
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import buddysim
 from buddysim.base.errors import BuddysimError
@@ -33,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from tools.bill_of_materials import component, document  # noqa: E402
 from tools.write_reference import PAGES  # noqa: E402
 
 CACHE = ROOT / "build" / "web"
@@ -61,6 +65,8 @@ SHA256 = {
 #: Documents behind the numbers of the page; it shows them as texts.
 DOCUMENTS = ("validation/llm.md", "validation/operators.md", "explanation/training-model.md", "explanation/fit.md")
 PYODIDE_FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+#: Texts of licences that Pyodide's archive lacks, by what they are of; CPython and Emscripten are in it.
+LICENCES = ROOT / "tools" / "web_licences"
 #: Folders of the package that the page does not use.
 LEFT_OUT = {
     "analyses", "buddy", "capture", "contracts", "figures", "importers", "measure", "papers", "replay", "sweep",
@@ -98,6 +104,7 @@ def build(folder: Path) -> None:
         (site / "highs.wasm").unlink()
         (site / "highs.wasm.gz").write_bytes(packed)
         _copy_documents(site)
+        _add_licences(site)
         with zipfile.ZipFile(site / "python.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as bundle:
             for wheel in _wheels():
                 _add_wheel(bundle, wheel)
@@ -121,6 +128,50 @@ def _copy_documents(site: Path) -> None:
     largest, middle = max(errors, key=abs), median(map(abs, errors))
     text = f"{len(errors)} measured trainings are off by {middle:.1%} (median), {largest:+.0%} at most"
     (site / "errors.json").write_text(json.dumps({"memory": text.replace("%", " %")}), encoding="utf-8")
+
+
+def _add_licences(site: Path) -> None:
+    """Write the licence of each part of the page, and the list of the parts."""
+    folder = site / "licences"
+    folder.mkdir()
+    own = component("buddysim", buddysim.__version__, "BSD-3-Clause", f"pkg:pypi/buddysim@{buddysim.__version__}")
+    texts, parts = {"buddysim": (ROOT / "LICENSE").read_bytes()}, []
+    for package, licence in ((PYODIDE, "MPL-2.0"), (CHARTS, "MIT"), (SOLVER, "MIT")):
+        archive, (name, _, version) = _npm_package(package), package.partition("@")
+        texts[name] = _licence_of_npm(archive, name)
+        parts.append(component(name, version, licence, f"pkg:npm/{package}", archive.read_bytes()))
+    lock = json.loads((site / "pyodide" / "pyodide-lock.json").read_bytes())["info"]
+    emscripten = lock["platform"].removeprefix("emscripten_").replace("_", ".")
+    for name, version, licence in (
+        ("cpython", lock["python"], "PSF-2.0"), ("emscripten", emscripten, "MIT OR NCSA"),
+    ):  # fmt: skip
+        texts[name] = (LICENCES / f"{name}.txt").read_bytes()
+        parts.append(component(name, version, licence, f"pkg:generic/{name}@{version}"))
+    for wheel in _wheels():
+        name, version = wheel.name.split("-")[:2]
+        texts[name], licence, inside = _licence_of_wheel(wheel)
+        listed = component(name, version, licence, f"pkg:pypi/{name.replace('_', '-')}@{version}", wheel.read_bytes())
+        parts.append(listed | ({"components": inside} if inside else {}))
+    for name, text in texts.items():
+        (folder / f"{name}.txt").write_bytes(text)
+    (site / "bom.cdx.json").write_bytes(document(own, parts))
+
+
+def _licence_of_npm(archive: Path, name: str) -> bytes:
+    stored = LICENCES / f"{name}.txt"
+    return stored.read_bytes() if stored.exists() else read_members(archive, ["package/LICENSE"])["package/LICENSE"]
+
+
+def _licence_of_wheel(wheel: Path) -> tuple[bytes, str, list[Any]]:
+    """Return the licence's text and name, and the parts that the wheel itself lists: those compiled into it."""
+    with ZippedFile(wheel, "wheel") as content:
+        by_end = {member.filename.partition(".dist-info/")[2]: member for member in content.members}
+        if "licenses/LICENSE" not in by_end:
+            raise BuddysimError(f"{wheel.name}: no licence in it: expected licenses/LICENSE")
+        fields = HeaderParser().parsestr(content.read(by_end["METADATA"]).decode())
+        lists = [json.loads(content.read(one)) for end, one in sorted(by_end.items()) if end.startswith("sboms/")]
+        text = content.read(by_end["licenses/LICENSE"])
+    return text, str(fields["License-Expression"]), [part for each in lists for part in each["components"]]
 
 
 def package_files() -> list[Path]:
