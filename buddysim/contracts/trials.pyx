@@ -6,7 +6,7 @@ from buddysim.replay.dram.dram cimport (
     DeviceLocation, Dram, dram_configure, dram_idle_ps, dram_location, dram_read, dram_read_dry_run, dram_write,
 )
 from buddysim.replay.l1.l1 cimport L1s, l1_enter, l1s_init
-from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, WRITE_DATA, Link, link_bytes, link_init
+from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, WRITE_ACK, WRITE_DATA, Link, link_bytes, link_init
 from buddysim.replay.memory.memory cimport MemorySystem, memory_init
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.arena cimport Arena, arena_free, arena_zeroed
@@ -84,7 +84,7 @@ def carried_bytes(dict numbers, dict policies, payloads):
 
     Returns
     -------
-    list of (a read's data, its requests in the other direction, a write)
+    list of (a read's data, its requests in the other direction, a write, its acknowledgements in the other direction)
     """
     cdef Arena arena = Arena(NULL)
     cdef Link* link
@@ -93,8 +93,11 @@ def carried_bytes(dict numbers, dict policies, payloads):
         link = <Link*>arena_zeroed(&arena, 1, sizeof(Link))
         link_init(&arena, link, numbers, policies)
         for payload in payloads:
-            requests = 0 if link.packets == NULL else link.packets(link, payload, READ_REQUEST)
-            carried.append((link_bytes(link, payload, READ_DATA), requests, link_bytes(link, payload, WRITE_DATA)))
+            requests, acknowledgements = (
+                0 if link.packets == NULL else link.packets(link, payload, transfer) for transfer in (READ_REQUEST, WRITE_ACK)
+            )
+            data = link_bytes(link, payload, READ_DATA), link_bytes(link, payload, WRITE_DATA)
+            carried.append((data[0], requests, data[1], acknowledgements))
     finally:
         arena_free(&arena)
     return carried

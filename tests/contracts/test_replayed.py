@@ -137,15 +137,21 @@ def test_contracts_of_device_memory(
     assert [said is not None and said in first for first, *_ in filter(None, breaches)] == [True] * (said is not None)
 
 
-@pytest.mark.parametrize(("read", "requests", "write"), [(-1, 0, 0), (0, -(2**30), 0), (0, 0, -1)])
+@pytest.mark.parametrize(
+    ("less", "said"),
+    [
+        ((1, 0, 0, 0), "a read of 32 B: 31 B"),
+        ((0, 1, 0, 0), "a read's requests of 32 B: -1 B"),
+        ((0, 0, 1, 0), "a write of 32 B: 31 B"),
+        ((0, 0, 0, 1), "a write's acknowledgements of 32 B: -1 B"),
+    ],
+)
 def test_contract_of_link_protocols(
-    read: int, requests: int, write: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    less: tuple[int, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def carried(numbers: object, policies: object, payloads: list[int]) -> list[tuple[int, int, int]]:
-        return [(payload + read, payload + requests, payload + write) for payload in payloads]
+    def carried(numbers: object, policies: object, payloads: list[int]) -> list[tuple[int, ...]]:
+        return [(payload - less[0], -less[1], payload - less[2], -less[3]) for payload in payloads]
 
     monkeypatch.setattr(link, "carried_bytes", carried)
     (contract,) = own("link protocol")
-    assert contract.tried(subject_of("link protocol", "packets", tmp_path))[0].startswith(
-        "a write of 32 B: 31 B" if write else "a read" + ("'s requests of 32 B" if requests else " of 32 B: 31 B")
-    )
+    assert contract.tried(subject_of("link protocol", "packets", tmp_path))[0].startswith(said)

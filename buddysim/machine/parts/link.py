@@ -24,7 +24,11 @@ class LinkConfig(Section):
         description="latency of an L2 miss to memory across the link on an idle machine, from issue to use"
     )
     protocol: Annotated[str, fields.member_of("link protocol")] = fields.key(
-        "packets", "protocol: bytes that transfers add to their payload", "the simplest", counted=False
+        "packets",
+        "protocol: bytes that transfers add to their payload",
+        "the simplest",
+        counted=False,
+        ends=["packets", "nvlink"],
     )
     header_size: Annotated[int, fields.size("0 B", "4 KiB")] = fields.key(
         0,

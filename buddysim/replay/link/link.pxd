@@ -10,6 +10,7 @@ cdef enum LinkTransfer:
     READ_REQUEST = 0  # from the GPU
     READ_DATA = 1     # to the GPU
     WRITE_DATA = 2    # from the GPU
+    WRITE_ACK = 3     # to the GPU
 
 cdef struct Link
 

@@ -1,5 +1,5 @@
-"""Reads with a link protocol that counts their requests."""
-from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST
+"""Reads and writes with a link protocol that counts requests and acknowledgements."""
+from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, WRITE_ACK, WRITE_DATA, link_bytes
 
 
 cdef int64_t link_read_by_protocol(Link* link, const Waits* waits, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
@@ -9,3 +9,13 @@ cdef int64_t link_read_by_protocol(Link* link, const Waits* waits, int64_t paylo
         link.write_bytes += requests
         t = port_transfer_counted(waits, LINK_WRITE, &link.ports[1], t, link_write_cost(link, requests))
     return carry_read(link, waits, payload, link_bytes(link, payload, READ_DATA), kind, t)
+
+
+cdef int64_t link_write_by_protocol(Link* link, const Waits* waits, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
+    """`link_write` with a protocol's own packets. The acknowledgements follow when the link has accepted the data."""
+    cdef int64_t acknowledgements = link_bytes(link, payload, WRITE_ACK)
+    t = carry_write(link, waits, payload, link_bytes(link, payload, WRITE_DATA), kind, t)
+    if acknowledgements:
+        link.read_bytes += acknowledgements
+        port_transfer_counted(waits, LINK_READ, &link.ports[0], t, link_read_cost(link, acknowledgements))
+    return t

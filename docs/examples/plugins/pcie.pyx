@@ -6,7 +6,7 @@ completion per `link.max_payload` (Intel 683504, Throughput for Reads).
 """
 from libc.stdint cimport int64_t
 
-from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, Link, LinkTransfer
+from buddysim.replay.link.link cimport READ_DATA, READ_REQUEST, WRITE_ACK, Link, LinkTransfer
 from buddysim.replay.link.protocol.base cimport LinkProtocolBase
 from buddysim.replay.primitives.arena cimport Arena
 
@@ -21,6 +21,8 @@ cdef inline int64_t packet_count(int64_t payload, int64_t most) noexcept nogil:
 
 
 cdef int64_t packets(const Link* link, int64_t payload, LinkTransfer transfer) noexcept nogil:
+    if transfer == WRITE_ACK:
+        return 0  # writes are posted
     if transfer == READ_REQUEST:
         return packet_count(payload, MAX_READ) * REQUEST_BYTES
     return payload + packet_count(payload, link.packet_bytes) * (

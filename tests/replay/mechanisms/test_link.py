@@ -1,8 +1,12 @@
 """The link (docs/explanation/replay-model.md, Link, host memory, Unified Memory). A transfer of 32 B takes 2 ns; 198
 ns are the way there and back."""
 
+from fractions import Fraction
+
 import pytest
 
+from buddysim.contracts.trials import carried_bytes
+from buddysim.replay.parameters import engine_numbers
 from tests.replay.mechanisms.hand import BUCKET, NS, load, machine, store, time_of
 
 M = machine()
@@ -68,3 +72,43 @@ def test_each_direction_has_its_bandwidth():
     slow_read = machine(link__bandwidth="0.8 GB/s", link__write_bandwidth="16 GB/s")
     assert time_of(slow_read, victims, scheme="pinned-host") == time_of(M, victims, scheme="pinned-host")
     assert time_of(slow_read, [load(0, 1, 2)], scheme="pinned-host") == (80 + 250) * NS
+
+
+def nvlink(**keys):
+    """32 B are a packet of three flits of 16 B."""
+    return machine(**{"link__protocol": "nvlink", "link__max_payload": "256 B"} | keys)
+
+
+def test_nvlink_carries_a_flit_for_each_packet():
+    """48 B in 60 ns: the reads' data pass at the bucket's start, then every 60 ns."""
+    ends = [time_of(nvlink(link__bandwidth="0.8 GB/s"), [load(*range(n))], scheme="pinned-host") for n in (1, 2, 3)]
+    assert ends == [301 * NS, (60 + 250) * NS, (120 + 250) * NS]
+
+
+def test_nvlink_s_read_requests_take_the_other_direction():
+    """16 B in 200 ns: each request has passed 200 ns after the last one, and its data follow it."""
+    slow = nvlink(link__write_bandwidth="0.08 GB/s")
+    ends = [time_of(slow, [load(*range(n))], scheme="pinned-host") for n in (1, 2, 3)]
+    assert ends == [301 * NS, (200 + 250) * NS, (400 + 250) * NS]
+
+
+def test_nvlink_s_acknowledgements_take_the_other_direction():
+    """Two victims of 128 B have an acknowledgement of 16 B each, 200 ns to the GPU, before the data of a read.
+    The other machine has the same headers, and nothing else."""
+    fill_l2 = [store((0, 15)), store((1, 15)), load(2, use_distance=0), *[store(entry) for entry in range(3, 32)]]
+    evict = [store(32, 33, critical_path_cycles=300 - 32), load(34)]
+    slow = {"link__bandwidth": "0.08 GB/s", "link__write_bandwidth": "16 GB/s"}
+    headers = machine(link__header_size="16 B", link__max_payload="256 B", **slow)
+    without = time_of(headers, [*fill_l2, *evict], scheme="pinned-host")
+    assert time_of(nvlink(**slow), [*fill_l2, *evict], scheme="pinned-host") == without + 2 * 200 * NS
+
+
+@pytest.mark.parametrize("most", [128, 256])
+def test_nvlink_s_one_way_copies_reach_what_is_measured(most):
+    """Foley and Danskin, Hot Chips 28: 94 % at 256 B. NVIDIA/nccl-tests issue 149: SMs send up to 128 B."""
+    machine_ = nvlink(link__max_payload=f"{most} B")
+    ((_, requests, written, acknowledged),) = carried_bytes(
+        engine_numbers(machine_, Fraction(1)), machine_.policies(), [1 << 20]
+    )
+    assert (1 << 20) / written == most / (most + 16)
+    assert requests == acknowledged == (1 << 20) // most * 16

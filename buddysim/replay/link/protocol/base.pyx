@@ -5,8 +5,9 @@ cdef class LinkProtocolBase(Component):
     """What a transfer adds to its payload on the link.
 
     A protocol is one module with a class `LinkProtocol` derived from this one. `packets` gets the payload of a read or write and
-    returns the bytes on the link: of a read's data (`READ_DATA`) and of a write (`WRITE_DATA`) at least the payload; of the
-    requests of a read (`READ_REQUEST`), which go in the other direction, 0 if they take no bandwidth.
+    returns the bytes on the link: of a read's data (`READ_DATA`) and of a write (`WRITE_DATA`) at least the payload; of what
+    goes in the other direction, a read's requests (`READ_REQUEST`) and a write's acknowledgements (`WRITE_ACK`), 0 if it takes
+    no bandwidth.
     """
 
     cdef int prepare(self, Arena* arena, Link* link) except -1:

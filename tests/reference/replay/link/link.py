@@ -1,4 +1,4 @@
-"""The link: a port for each direction, with packet headers."""
+"""The link: a port for each direction, with the packets of a protocol."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from math import ceil
 from tests.reference.replay.memory.histograms import RefQueueWaits
 from tests.reference.replay.numbers import FINE, PS_PER_S, SECTOR_BYTES, RefNumbers
 from tests.reference.replay.primitives.ports import RefClock, RefPort
+
+FLIT_BYTES = 16
 
 
 class RefLink:
@@ -29,24 +31,40 @@ class RefLink:
         if machine.link.write_bandwidth.amount:
             self.write_cost = Fraction(PS_PER_S * FINE, machine.bytes_per_s(machine.link.write_bandwidth))
         self.inwards, self.outwards = RefPort(waits.link_read), RefPort(waits.link_write)
-        first = ceil((SECTOR_BYTES + self.keys.header_size) * self.byte_cost) // FINE
+        first = ceil(self._total(SECTOR_BYTES) * self.byte_cost) // FINE
         self.read_ps = max(0, machine.ps(self.keys.load_to_use) - numbers.l2_hit - first)
 
+    def _packets(self, payload: int) -> int:
+        return ceil(Fraction(payload, self.keys.max_payload))
+
     def _total(self, payload: int) -> int:
-        return payload + ceil(Fraction(payload, self.keys.max_payload)) * self.keys.header_size
+        if self.keys.protocol == "nvlink":
+            return (self._packets(payload) + ceil(Fraction(payload, FLIT_BYTES))) * FLIT_BYTES
+        return payload + self._packets(payload) * self.keys.header_size
+
+    def _against(self, payload: int) -> int:
+        """Bytes in the other direction: a read's requests, a write's acknowledgements."""
+        return self._packets(payload) * FLIT_BYTES if self.keys.protocol == "nvlink" else 0
 
     def read(self, payload: int, t: int) -> int:
         """Return when a transfer requested at `t` has arrived (ps)."""
-        total = self._total(payload)
+        total, requests = self._total(payload), self._against(payload)
+        if requests:
+            self.counts["link.write_bytes"] += requests
+            t = self.outwards.request(t, ceil(requests * self.write_cost))
         self.counts["link.read_bytes"] += total
         cost = ceil(total * self.byte_cost)
         return self.inwards.request(t, cost) + self.read_ps + cost // FINE
 
     def write(self, payload: int, t: int) -> int:
         """Return when the link accepts a transfer (ps)."""
-        total = self._total(payload)
+        total, acknowledgements = self._total(payload), self._against(payload)
         self.counts["link.write_bytes"] += total
-        return self.outwards.request(t, ceil(total * self.write_cost))
+        accepted = self.outwards.request(t, ceil(total * self.write_cost))
+        if acknowledgements:
+            self.counts["link.read_bytes"] += acknowledgements
+            self.inwards.request(accepted, ceil(acknowledgements * self.byte_cost))
+        return accepted
 
     def on_the_way(self, payload: int) -> int:
         """How long the link carries a written transfer (ps)."""
