@@ -7,7 +7,7 @@ signals.begin()  # before the imports that take time
 import sys  # noqa: E402
 
 from buddysim.base.boundary import ending, inside  # noqa: E402
-from buddysim.base.terminal import drop_unwritten  # noqa: E402
+from buddysim.base.terminal import drop_unwritten, name_standard_output  # noqa: E402
 
 
 def run() -> int:
@@ -22,6 +22,7 @@ def run() -> int:
 def _run() -> int:
     from buddysim.cli import main
 
+    name_standard_output()
     return main()
 
 

@@ -8,11 +8,13 @@ import os
 import pickle
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+import zlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -156,6 +158,24 @@ def npy_header_of_a_petabyte(folder: Path) -> None:
 def packed_snapshot(folder: Path) -> None:
     """A hundred megabytes of zeros in a hundred kilobytes."""
     spool_with(folder, zipped(npy(f"({100 << 20},)}}", bytes(100 << 20)), zipfile.ZIP_DEFLATED))
+
+
+def packed_snapshot_of_gigabytes(folder: Path) -> None:
+    """Zeros, whose packed bytes are those of a megabyte of them, many times."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    head, zeros = npy(f"({2047 << 20},)}}"), bytes(1 << 20)
+    parts = [packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)]
+    parts += [packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)] * 2047
+    content = b"".join([*parts, packer.flush()])
+    checksum = zlib.crc32(head)
+    for _ in range(2047):
+        checksum = zlib.crc32(zeros, checksum)
+    sizes = struct.pack("<III", checksum, len(content), len(head) + (2047 << 20))
+    member = b"\x14\0\0\0\x08\0\0\0\x21\0" + sizes + b"\x08\0\0\0"
+    data = b"PK\3\4" + member + b"head.npy" + content
+    directory = b"PK\1\2\x14\0" + member + bytes(14) + b"head.npy"
+    end = b"PK\5\6" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(directory), len(data), 0)
+    spool_with(folder, data + directory + end)
 
 
 def damaged_lzma_member(folder: Path) -> None:

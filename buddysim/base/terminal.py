@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 LONGEST_LINE = 600
 """Characters of an error or a warning, beyond which its middle is left out."""
@@ -57,6 +58,32 @@ def drop_unwritten(stream: TextIO | None) -> bool:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return True
     return False
+
+
+class _StandardOutput(io.FileIO):
+    """Its errors name it, as those of files do."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def name_standard_output() -> None:
+    """Let errors of this process's standard output name it, however it is buffered."""
+    before = sys.stdout
+    if not isinstance(before, io.TextIOWrapper):  # it is closed
+        return
+    before.flush()
+    raw = _StandardOutput(before.fileno(), "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw) if isinstance(before.buffer, io.BufferedWriter) else raw,
+        before.encoding,
+        before.errors,
+        line_buffering=before.line_buffering,
+        write_through=before.write_through,
+    )
 
 
 def warn(text: str) -> None:

@@ -284,7 +284,7 @@ def _ended(error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         drop_unwritten(sys.stdout)
         return EXIT_BROKEN_PIPE
-    if isinstance(error, OSError) and error.filename is None and drop_unwritten(sys.stdout):
+    if isinstance(error, OSError) and drop_unwritten(sys.stdout) and error.filename is None:
         error = OSError(error.errno, error.strerror or str(error), "standard output")
     return boundary.ending(error).tell()
 

@@ -107,10 +107,10 @@ class Study:
         engine, known = self.sweep_engine, self.sweep_engine.axes()
         names = {name for axis in self.axes for alternative in axis for name in alternative} | {*(self.baseline or {})}
         if engine.SUBJECT not in names:
-            raise BuddysimError(f"{self.title}: nothing to simulate: expected {engine.SUBJECT} to have a value")
+            raise BuddysimError(f"nothing to simulate: expected {engine.SUBJECT} to have a value")
         for axis in self.axes:
             if not axis:
-                raise BuddysimError(f"{self.title}: an axis without values: expected at least one")
+                raise BuddysimError("an axis without values: expected at least one")
         first: Alternative = {}
         for axis in self.axes:
             first.update(axis[0])
@@ -126,7 +126,7 @@ class Study:
         for exclusion in self.exclude:
             for name in exclusion:
                 if name not in names:
-                    raise BuddysimError(f"{self.title}: exclude: {name}: the study gives it no value: expected one of "
+                    raise BuddysimError(f"exclude: {name}: the study gives it no value: expected one of "
                                         f"{', '.join(sorted(names))}{hint(name, names)}")  # fmt: skip
 
     def _values(self, name: str) -> list[Value]:
@@ -276,7 +276,10 @@ class StudyReader:
             study.baseline = {
                 name: self._value(study, name, value) for name, value in self._flat(content, "baseline").items()
             }
-        study.check()
+        try:
+            study.check()
+        except BuddysimError as error:
+            raise BuddysimError(f"{self.where}: {error}") from None
         return study
 
     def _engine(self, content: Mapping[str, Any]) -> str:

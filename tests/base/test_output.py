@@ -306,6 +306,42 @@ def test_what_a_killed_process_left_goes_at_the_next_write(tmp_path: Path) -> No
     assert (tmp_path / "x").read_text() == "whole"
 
 
+WRITES = """
+import sys
+from buddysim.base.output import write_bytes
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(20):
+    write_bytes(sys.argv[1], sys.argv[2].encode() * 300_000)
+"""
+
+
+def test_of_two_writers_of_one_file_one_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write_bytes(path, b"x" * 300_000)
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITES, str(path), letter], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(ROOT)}, text=True,
+        )
+        for letter in "ab"
+    ]  # fmt: skip
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    read = set()
+    while any(writer.poll() is None for writer in writers):
+        read.add(path.read_bytes())
+    read.add(path.read_bytes())
+    assert read <= {letter * 300_000 for letter in (b"x", b"a", b"b")}
+    assert [writer.communicate() and writer.returncode for writer in writers] == [0, 0]
+    assert names(tmp_path) == ["out"]
+
+
 def test_what_another_process_is_writing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a container of its own, its number may be unknown here: its lock tells."""
     monkeypatch.setattr("buddysim.base.output._is_running", lambda number: False)

@@ -379,6 +379,17 @@ def test_runs_without_standard_error(trace: Path, shell: str) -> None:
         assert done.returncode == (0 if shell == "2>&-" else 2)
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command", [("info",), ("run", "--scheme", "ideal", "--json", "-")], ids=lambda words: words[0]
+)
+def test_a_full_standard_output_is_named(trace: Path, command: tuple[str, ...], unbuffered: str) -> None:
+    """Whether its last flush fails, or the write of more than the buffer holds."""
+    settings = {"PYTHONUNBUFFERED": unbuffered}
+    done = run(command[0], str(trace), *command[1:], shell="> /dev/full", environment=settings)
+    assert (done.returncode, done.stderr) == (2, b"buddysim: error: standard output: No space left on device\n")
+
+
 @pytest.mark.parametrize("shell", [">&-", ">&- 2>&-", "<&-", "> /dev/full"])
 def test_closed_and_full_streams(trace: Path, shell: str) -> None:
     done = run("info", str(trace), shell=shell)

@@ -331,17 +331,23 @@ def command(store: Path, points: int, *more: str) -> list[str]:
 
 @needs_dask
 @pytest.mark.slow
-def test_ctrl_c_ends_cleanly_and_the_same_command_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("number", "line"), [(signal.SIGINT, "the same command continues"), (signal.SIGHUP, "stopped by SIGHUP")]
+)
+def test_a_signal_to_all_processes_ends_cleanly_and_the_same_command_goes_on(
+    tmp_path: Path, number: signal.Signals, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C, and a terminal that is closed."""
     started = subprocess.Popen(
         command(tmp_path / "s", 150, "--workers", "2"), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     while len(Store.at(tmp_path / "s").all_keys()) < 5:
         assert started.poll() is None, started.communicate()
         time.sleep(0.05)
-    os.killpg(started.pid, signal.SIGINT)  # as a terminal does it: to all of its processes
+    os.killpg(started.pid, number)  # as a terminal does it: to all of its processes
     _, said = started.communicate(timeout=60)
-    assert started.returncode == 130
-    assert "the same command continues" in " ".join(said.split())
+    assert started.returncode == 128 + number
+    assert line in " ".join(said.split())
     assert "Traceback" not in said
     stored = Store.at(tmp_path / "s").all_keys()
     assert 5 <= len(stored) < 150

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 from buddysim.base import plugins
+from buddysim.base.errors import BuddysimError
 from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.presets import every_preset, is_path
 from buddysim.machine.section import figures
@@ -35,7 +36,10 @@ def overrides_of(settings: Mapping[str, Value]) -> Overrides:
 
 def base_machine(kind: type[M], name: str) -> M:
     """The machine of a name or of a file, loaded again when the file has changed."""
-    machine: M = _base(kind, name, stamp_of(name) if name.startswith(os.sep) else None, plugins.modules())
+    try:
+        machine: M = _base(kind, name, stamp_of(name) if name.startswith(os.sep) else None, plugins.modules())
+    except BuddysimError as error:
+        raise BuddysimError(f"machine: {error}") from None
     return machine
 
 
