@@ -134,6 +134,7 @@ cdef class BusReservations:
     ccd_slots : slots between two bursts of a request, at most 56
     refresh_ps, refresh_interval_ps : duration and interval of refreshes; 0: none
     max_pages : pages of slots beyond the ring
+    refresh_offset_ps : from a multiple of the interval to a refresh
     """
 
     cdef SlotGrid grid
@@ -142,10 +143,10 @@ cdef class BusReservations:
     cdef int64_t ccd_slots
 
     def __cinit__(self, int64_t burst_ps, int64_t ccd_slots, int64_t refresh_ps=0, int64_t refresh_interval_ps=0,
-                  int64_t max_pages=MAX_PAGES):
+                  int64_t max_pages=MAX_PAGES, int64_t refresh_offset_ps=0):
         self.grid, self.ccd_slots = slot_grid(burst_ps, refresh_ps, refresh_interval_ps), ccd_slots
         horizon_init(&self.horizon, max_pages)
-        table_init(&self.grid, &self.table)
+        table_init(&self.grid, &self.table, refresh_offset_ps)
 
     def __dealloc__(self):
         horizon_free(&self.horizon)

@@ -225,7 +225,7 @@ def _dram_keys(r: random.Random, model: str) -> dict[str, Any]:
         "dram.load_to_use": r.choice(["500 ns", "433 ns", "612 ns"]),
         "dram.row_bytes": r.choice(["1 KiB", "256 B", "128 B", "2 KiB"]),
         "dram.banks": banks,
-        "dram.refresh": r.choice(["all_bank", "single_bank"]),
+        "dram.refresh": r.choice(["all_bank", "single_bank", "staggered"]),
         "dram.write_drain": r.choice(["interleaved", "exclusive"]),
         "dram.bank_groups": groups,
         "dram.write_high_watermark": write_high,

@@ -82,10 +82,13 @@ def test_port_equals_its_reference_model(requests):
         max_size=60,
     ),
     refresh=st.just((0, 0)) | st.tuples(st.integers(1, 2_000), st.integers(3_000, 60_000)),
+    offset=st.just(0) | st.integers(0, 59_999),
 )
-def test_bus_reservations_equal_its_reference_model(burst, ccd, requests, refresh):
+def test_bus_reservations_equal_its_reference_model(burst, ccd, requests, refresh, offset):
     numbers = burst, ccd, refresh[0] * burst // 7, refresh[1] * burst // 7
-    fast, naive, now = BusReservations(*numbers), RefBusReservations(*numbers), 0
+    offset_ps = offset * burst // 7 % (numbers[3] or 1)
+    fast = BusReservations(*numbers, refresh_offset_ps=offset_ps)
+    naive, now = RefBusReservations(*numbers, offset_ps), 0
     for passed, ahead, bursts, times, releases in requests:
         now += passed * burst
         slot = now // burst + ahead

@@ -49,7 +49,7 @@ cdef int input_queues_init(Arena* arena, MemorySystem* m, dict n) except -1:
 
 cdef ReservationTable* new_table(Arena* arena, const SlotGrid* grid) except NULL:
     cdef ReservationTable* table = <ReservationTable*>arena_zeroed(arena, 1, sizeof(ReservationTable))
-    table_init(grid, table)
+    table_init(grid, table, 0)
     return table
 
 

@@ -75,7 +75,7 @@ cdef struct PseudoChannel:
     int64_t* free_ps               # [write_queue_entries], ring: time at which each entry of the write queue is free
     int64_t queue_tail             # next entry of `free_ps` that a write takes
     int64_t queue_head             # next entry of `free_ps` that a drain frees
-    int64_t[10] reserved           # to full cache lines; an odd number, so that one multiplication finds a channel
+    int64_t[8] reserved            # to full cache lines; an odd number, so that one multiplication finds a channel
 
 # Where data lie in device memory.
 cdef struct DeviceLocation:
@@ -101,7 +101,7 @@ cdef struct DramOps:
 cdef struct Dram:
     # Hooks of the policies; NULL: the default
     const DramOps* model         # NULL: `banked`
-    RefreshBegan refresh_began   # start of the last refresh of a bank at `t`; NULL: all banks refresh together
+    RefreshBegan refresh_began   # start of the last refresh of a bank at `t`; NULL: all banks of all channels refresh together
     ReadSlotOp read_slot         # first slot of the bus, from `slot` on, that a read may take; NULL: `slot`
     WriteQueuedOp write_queued   # called with a queue that has got a write at `t`; NULL: `drain_among_reads`
     void* model_state            # each policy's own, in the run's arena
@@ -124,6 +124,7 @@ cdef struct Dram:
     int64_t after_ps             # end of the data to the L2 slice
     int64_t refreshed_ps         # start of the refresh interval of the last request
     int64_t blocking_refresh_ps  # bus and activations that a refresh of all banks reserves; 0: none
+    bint staggers_refreshes      # pseudo-channel p refreshes p / n_pseudo of an interval after pseudo-channel 0
     int64_t row_merge_ps         # per burst merged into a closed row: delay of the bank's next column command
     int64_t next_col_ps          # end of read data to the bank's next column command: negative
     int64_t read_to_pre_ps       # end of read data to the precharge: negative
@@ -144,7 +145,7 @@ cdef int64_t drain_writes(Dram* dram, PseudoChannel* channel, int64_t t, int64_t
 
 
 cdef inline int64_t refresh_interval_start(Dram* dram, int64_t t) noexcept nogil:
-    """Start of the refresh interval that contains `t`; all channels have the same intervals."""
+    """Start of the refresh interval of pseudo-channel 0 that contains `t`; others have the same unless staggered."""
     cdef int64_t began = dram.refreshed_ps
     if unlikely(<uint64_t>(t - began) >= <uint64_t>dram.timing.refi):
         if t < began and began - t <= dram.timing.refi:         # some requests belong to the interval before

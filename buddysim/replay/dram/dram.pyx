@@ -163,8 +163,9 @@ cdef void timing_init(Dram* dram) noexcept:
 
 
 cdef int channels_init(Arena* arena, Dram* dram) except -1:
-    """Allocates the channels: all rows closed, the bus free, the first refresh after tREFI."""
+    """Allocates the channels: all rows closed, the bus free, the first refresh after tREFI; earlier ones if staggered."""
     cdef int i
+    cdef int64_t refresh_offset_ps = 0
     dram.pseudo = <PseudoChannel*>arena_zeroed(arena, dram.n_pseudo, sizeof(PseudoChannel))
     dram.banks = <Bank*>arena_zeroed(arena, <size_t>dram.n_pseudo * dram.n_banks, sizeof(Bank))
     for i in range(dram.n_pseudo * <int>dram.n_banks):
@@ -173,6 +174,8 @@ cdef int channels_init(Arena* arena, Dram* dram) except -1:
         dram.pseudo[i].queue = <QueuedRow*>arena_zeroed(arena, WRITE_QUEUE_LIMIT, sizeof(QueuedRow))
         dram.pseudo[i].free_ps = <int64_t*>arena_zeroed(arena, dram.write_queue_entries, sizeof(int64_t))
         dram.pseudo[i].turnaround_last_slot, dram.pseudo[i].latest_act_ps = -2, -dram.act_grid.slot_ps
-        table_init(&dram.bus_grid, &dram.pseudo[i].bus)
-        table_init(&dram.act_grid, &dram.pseudo[i].activations)
+        if dram.staggers_refreshes:
+            refresh_offset_ps = dram.timing.refi * i / dram.n_pseudo
+        table_init(&dram.bus_grid, &dram.pseudo[i].bus, refresh_offset_ps)
+        table_init(&dram.act_grid, &dram.pseudo[i].activations, refresh_offset_ps)
     return 0

@@ -58,6 +58,7 @@ cdef struct ReservationTable:
     int64_t last_slot   # latest slot reserved; -1: none
     int64_t far_pages   # pages of later slots in the `Horizon`
     uint64_t[256] bits  # 1: reserved; slot s is bit s % 64 of word (s / 64) % TABLE_WORDS
+    int64_t refresh_offset_ps  # from a multiple of the interval to this table's refresh; less than the interval
 
 
 cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot, int slots, int64_t spacing,
@@ -67,7 +68,7 @@ cdef void advance_table(const SlotGrid* grid, ReservationTable* table, Horizon* 
 cdef void reserve_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil
 cdef void release_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil
 cdef SlotGrid slot_grid(int64_t slot_ps, int64_t refresh_ps, int64_t refresh_interval_ps) noexcept
-cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept
+cdef void table_init(const SlotGrid* grid, ReservationTable* table, int64_t refresh_offset_ps) noexcept
 
 
 cdef inline int64_t slot_at(const SlotGrid* grid, int64_t t) noexcept nogil:

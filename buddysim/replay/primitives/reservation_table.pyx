@@ -10,13 +10,14 @@ cdef inline uint64_t* table_word(ReservationTable* table, int64_t slot) noexcept
     return &table.bits[(slot >> 6) & (TABLE_WORDS - 1)]
 
 
-cdef void mark_refresh_slots(const SlotGrid* grid, uint64_t* bits, int64_t first, int64_t end) noexcept nogil:
+cdef void mark_refresh_slots(const SlotGrid* grid, int64_t offset_ps, uint64_t* bits, int64_t first, int64_t end) noexcept nogil:
     """Reserves the slots of refreshes in [first, end), at most TABLE_SLOTS, in the words of the ring or of a page."""
-    cdef int64_t slot, last, refresh_ps
+    cdef int64_t slot, last, refresh_ps, first_ps = offset_ps if offset_ps else grid.refresh_interval_ps
     if not grid.refresh_ps:
         return
-    refresh_ps = (first * grid.slot_ps - grid.refresh_ps) / grid.refresh_interval_ps * grid.refresh_interval_ps
-    refresh_ps = refresh_ps if refresh_ps > grid.refresh_interval_ps else grid.refresh_interval_ps
+    refresh_ps = first * grid.slot_ps - grid.refresh_ps - offset_ps
+    refresh_ps = refresh_ps / grid.refresh_interval_ps * grid.refresh_interval_ps + offset_ps
+    refresh_ps = refresh_ps if refresh_ps > first_ps else first_ps
     while refresh_ps < end * grid.slot_ps:
         slot = refresh_ps / grid.slot_ps
         last = (refresh_ps + grid.refresh_ps) / grid.slot_ps
@@ -34,7 +35,7 @@ cdef uint64_t* far_word(const SlotGrid* grid, ReservationTable* table, Horizon* 
         if not words:
             return NULL
         table.far_pages += 1
-        mark_refresh_slots(grid, words, page << TABLE_SLOT_BITS, page + 1 << TABLE_SLOT_BITS)
+        mark_refresh_slots(grid, table.refresh_offset_ps, words, page << TABLE_SLOT_BITS, page + 1 << TABLE_SLOT_BITS)
     return words + ((slot >> 6) & (TABLE_WORDS - 1))
 
 
@@ -71,7 +72,7 @@ cdef void advance_table(const SlotGrid* grid, ReservationTable* table, Horizon* 
         if not take_over_page(table, horizon, first >> TABLE_SLOT_BITS, first, end):
             for word in range(first >> 6, end >> 6):
                 table.bits[word & (TABLE_WORDS - 1)] = 0
-            mark_refresh_slots(grid, table.bits, first, end)
+            mark_refresh_slots(grid, table.refresh_offset_ps, table.bits, first, end)
         first = end
 
 
@@ -136,19 +137,19 @@ cdef int64_t search_slots(const SlotGrid* grid, ReservationTable* table, Horizon
     return slot
 
 
-cdef bint is_refresh_slot(const SlotGrid* grid, int64_t slot) noexcept nogil:
+cdef bint is_refresh_slot(const SlotGrid* grid, int64_t offset_ps, int64_t slot) noexcept nogil:
     """Whether a refresh reserves a slot."""
-    cdef int64_t refresh
-    if not grid.refresh_ps:
+    cdef int64_t refresh = (slot + 1) * grid.slot_ps - 1 - offset_ps
+    if not grid.refresh_ps or refresh < 0:
         return False
-    refresh = ((slot + 1) * grid.slot_ps - 1) / grid.refresh_interval_ps * grid.refresh_interval_ps
+    refresh = refresh / grid.refresh_interval_ps * grid.refresh_interval_ps + offset_ps
     return refresh > 0 and slot < (refresh + grid.refresh_ps) / grid.slot_ps
 
 
 cdef void release_slot(const SlotGrid* grid, ReservationTable* table, Horizon* horizon, int64_t slot) noexcept nogil:
     """Releases a slot, unless it is past or a refresh reserves it."""
     cdef uint64_t* word
-    if slot >= table.base_slot and not is_refresh_slot(grid, slot):
+    if slot >= table.base_slot and not is_refresh_slot(grid, table.refresh_offset_ps, slot):
         word = word_of(grid, table, horizon, slot)
         if word:
             word[0] &= ~(<uint64_t>1 << (slot & 63))
@@ -162,7 +163,7 @@ cdef SlotGrid slot_grid(int64_t slot_ps, int64_t refresh_ps, int64_t refresh_int
     return SlotGrid(slot_ps, ~<uint64_t>0 / <uint64_t>slot_ps + 1, refresh_ps, refresh_interval_ps)
 
 
-cdef void table_init(const SlotGrid* grid, ReservationTable* table) noexcept:
-    """Initializes a table in zeroed memory: only refreshes are reserved, the first one after an interval."""
-    table.last_slot = -1
-    mark_refresh_slots(grid, table.bits, 0, TABLE_SLOTS)
+cdef void table_init(const SlotGrid* grid, ReservationTable* table, int64_t refresh_offset_ps) noexcept:
+    """Initializes a table in zeroed memory: only refreshes are reserved, one per interval from its offset on, none at 0."""
+    table.last_slot, table.refresh_offset_ps = -1, refresh_offset_ps
+    mark_refresh_slots(grid, refresh_offset_ps, table.bits, 0, TABLE_SLOTS)

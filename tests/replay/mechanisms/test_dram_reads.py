@@ -112,3 +112,17 @@ def test_single_banks_refresh_one_after_the_other(entry, begins_ns):
     assert time_of(config, [load(entry, critical_path_cycles=at)]) == (begins_ns + 200 + 22 + 89) * NS
     other = (entry + 2) % 4
     assert time_of(config, [load(other, critical_path_cycles=at)]) == (at + 200) * NS
+
+
+@pytest.mark.parametrize(("entry", "begins_ns"), [(0, 1000), (1, 250), (3, 750)])
+def test_pseudo_channels_refresh_one_after_the_other(entry, begins_ns):
+    """Pseudo-channel n of four at n x 250 and every 1000 from there on: for 200, its bus is taken."""
+    four = {**ONE_BANK, **REFRESH, "dram__channels": 2, "dram__pseudo_channels": 2, "dram__refresh": "staggered"}
+    config = machine(**four)
+    at = begins_ns - 109  # issued then, its data would be on the bus when its pseudo-channel's refresh begins
+    assert time_of(config, [load(entry, critical_path_cycles=at - 1)]) == (at - 1 + 200) * NS
+    assert time_of(config, [load(entry, critical_path_cycles=at)]) == (begins_ns + 202 + 89) * NS
+    other = (entry + 2) % 4
+    assert time_of(config, [load(other, critical_path_cycles=at)]) == (at + 200) * NS
+    later = begins_ns + 210 - 89  # a row that was open before the refresh
+    assert time_of(config, [load(entry), load((entry, 2), critical_path_cycles=later - 200)]) == (later + 200) * NS

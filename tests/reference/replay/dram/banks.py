@@ -28,6 +28,7 @@ class RefDramTiming:
     trefi: int
     trfcsb: int
     single_banks: bool
+    staggered: bool
     banks: int
     interval: int
     ccd: int
@@ -82,11 +83,13 @@ class RefBank:
     timing : of the machine
     activations : of its pseudo-channel
     number : in its pseudo-channel
+    channel_offset : from the refreshes of the first pseudo-channel to those of the bank's (ps)
     """
 
     timing: RefDramTiming
     activations: RefActivationWindow
     number: int
+    channel_offset: int
     row: int | None = None
     col: int = 0
     ready: int = 0
@@ -95,7 +98,9 @@ class RefBank:
     @property
     def _refresh_offset(self) -> int:
         """Return the start of the bank's first refresh (ps)."""
-        return self.number * self.timing.trefi // self.timing.banks if self.timing.single_banks else 0
+        if self.timing.single_banks:
+            return self.number * self.timing.trefi // self.timing.banks
+        return self.channel_offset
 
     def open(self, row: int, t: int, earliest: int) -> RefRowAccess:
         """A request for a row reaches the channel at `t`; it is activated no earlier than at `earliest`."""

@@ -35,15 +35,20 @@ class RefBankedChannel:
     clock : the run's
     timing : of the machine
     counts : what is counted
+    refresh_offset : from the refreshes of the first pseudo-channel to its own (ps)
     """
 
-    def __init__(self, keys: DramKeys, clock: RefClock, timing: RefDramTiming, counts: Counter[str]) -> None:
+    def __init__(
+        self, keys: DramKeys, clock: RefClock, timing: RefDramTiming, counts: Counter[str], refresh_offset: int
+    ) -> None:
         self.keys, self.clock, self.timing, self.counts = keys, clock, timing, counts
         whole = 0 if timing.single_banks else timing.trefi
-        self.bus = RefReservationTable(timing.burst, whole, timing.trfc)
-        slots = RefReservationTable(timing.interval, whole, timing.trfc) if timing.interval > timing.burst else None
+        self.bus = RefReservationTable(timing.burst, whole, timing.trfc, refresh_offset)
+        slots = None
+        if timing.interval > timing.burst:
+            slots = RefReservationTable(timing.interval, whole, timing.trfc, refresh_offset)
         activations = RefActivationWindow(timing.interval, slots)
-        self.banks = [RefBank(timing, activations, number) for number in range(keys.banks)]
+        self.banks = [RefBank(timing, activations, number, refresh_offset) for number in range(keys.banks)]
         self.latest_slot, self.turned, self.turning = -1, -2, 0
         self.alone: int | None = None
         self.queue: list[RefQueuedRow] = []

@@ -88,11 +88,12 @@ class RefDram:
             self.burst_step = timing.burst
         self.channels: list[RefChannelProtocol] = []
         self.by_kind = {kind: [0] * numbers.pseudo_channels for kind in KINDS}
-        for _ in range(numbers.pseudo_channels):
+        for channel in range(numbers.pseudo_channels):
             if machine.dram.model == "simple":
                 self.channels.append(RefSimpleChannel(timing))
             else:
-                self.channels.append(RefBankedChannel(machine.dram, clock, timing, counts))
+                offset = channel * timing.trefi // numbers.pseudo_channels if timing.staggered else 0
+                self.channels.append(RefBankedChannel(machine.dram, clock, timing, counts, offset))
 
     def read(self, location: RefLocation, count: int, t: int) -> int:
         """Return when `count` bursts requested at `t` are back at the L2 (ps); no bursts take no time."""
@@ -150,6 +151,7 @@ def timing_of(numbers: RefNumbers) -> RefDramTiming:
         trefi=machine.ps(keys.tREFI),
         trfcsb=machine.ps(keys.tRFCSB),
         single_banks=machine.dram.refresh == "single_bank",
+        staggered=machine.dram.refresh == "staggered",
         banks=machine.dram.banks,
         interval=max(machine.ps(keys.tRRD_S), machine.ps(keys.tFAW) // 4),
         ccd=max(1, round(Fraction(machine.ps(keys.tCCD_L), burst))),

@@ -10,12 +10,15 @@ class RefBusReservations:
     ----------
     burst_ps : length of a slot
     ccd_slots : slots from a burst to the next one of a request
-    refresh_ps, refresh_interval_ps : duration and interval of refreshes; 0: none
+    refresh_ps, refresh_interval_ps, offset_ps : duration and interval of refreshes (0: none), and the first one's time
     """
 
-    def __init__(self, burst_ps: int, ccd_slots: int, refresh_ps: int = 0, refresh_interval_ps: int = 0) -> None:
+    def __init__(
+        self, burst_ps: int, ccd_slots: int, refresh_ps: int = 0, refresh_interval_ps: int = 0, offset_ps: int = 0
+    ) -> None:
         self.burst_ps, self.ccd_slots = burst_ps, ccd_slots
         self.refresh_ps, self.refresh_interval_ps = refresh_ps, refresh_interval_ps
+        self.first_ps = offset_ps or refresh_interval_ps
         self.taken: set[int] = set()
 
     def reserve(self, slot: int, bursts: int) -> tuple[int, int]:
@@ -38,9 +41,6 @@ class RefBusReservations:
     def _refreshes(self, slot: int) -> bool:
         if not self.refresh_ps:
             return False
-        begins = range(
-            max(1, (slot * self.burst_ps - self.refresh_ps) // self.refresh_interval_ps),
-            (slot + 1) * self.burst_ps // self.refresh_interval_ps + 1,
-        )
-        times = [k * self.refresh_interval_ps for k in begins]
+        latest = ((slot + 1) * self.burst_ps - self.first_ps) // self.refresh_interval_ps
+        times = [self.first_ps + k * self.refresh_interval_ps for k in range(max(0, latest - 1), latest + 1)]
         return any(t // self.burst_ps <= slot < (t + self.refresh_ps) // self.burst_ps for t in times)

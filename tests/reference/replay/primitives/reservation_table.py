@@ -13,11 +13,12 @@ class RefReservationTable:
     ----------
     length : of a slot (ps)
     refresh_interval, refresh_time : tREFI (0: none) and tRFC (ps)
+    offset : of refreshes from multiples of the interval (ps)
     """
 
-    def __init__(self, length: int, refresh_interval: int, refresh_time: int) -> None:
+    def __init__(self, length: int, refresh_interval: int, refresh_time: int, offset: int = 0) -> None:
         self.length = length
-        self.refresh_interval, self.refresh_time = refresh_interval, refresh_time
+        self.refresh_interval, self.refresh_time, self.offset = refresh_interval, refresh_time, offset
         self.taken: set[int] = set()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RefReservationTable:
@@ -37,11 +38,14 @@ class RefReservationTable:
         """Return whether a refresh reserves a slot."""
         if not self.refresh_interval:
             return False
-        last = (slot + 1) * self.length // self.refresh_interval
-        return any(self._begin(k) <= slot < self._end(k) for k in (last - 1, last) if k > 0)
+        last = ((slot + 1) * self.length - self.offset) // self.refresh_interval
+        return any(self._begin(k) <= slot < self._end(k) for k in (last - 1, last) if self._time(k) > 0)
+
+    def _time(self, k: int) -> int:
+        return k * self.refresh_interval + self.offset
 
     def _begin(self, k: int) -> int:
-        return k * self.refresh_interval // self.length
+        return self._time(k) // self.length
 
     def _end(self, k: int) -> int:
-        return (k * self.refresh_interval + self.refresh_time) // self.length
+        return (self._time(k) + self.refresh_time) // self.length
