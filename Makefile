@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help web run test check test-all test-long lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces build develop clean check-machine FORCE
+.PHONY: help web run test check test-all test-long lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces lock build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -36,6 +36,7 @@ help:
 	@echo "make kills     sweeps whose schedulers, signals and disks fail at random times (half an hour)"
 	@echo "make mutants   switch off one mechanism after the other: which tests notice? (up to an hour)"
 	@echo "make traces    convert the larger traces into traces/large/ (make traces CAPTURES=FOLDER)"
+	@echo "make lock      versions and hashes of what the tests use, as pip resolves them now: tests/requirements.lock"
 	@echo "make clean     remove everything that was built"
 
 run: build
@@ -158,6 +159,9 @@ laws: develop
 # KILLS_ARGS="--schedulers 3 --signals 20 --disks 0": a short run.
 kills: develop
 	$(python) -m tests.sweep.kills $(KILLS_ARGS)
+
+lock: develop
+	$(python) -m tools.lock_environment
 
 mutants: develop
 	$(python) -m tools.run_mutants $(MUTANTS_ARGS)

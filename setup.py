@@ -4,11 +4,15 @@ Environment: BUDDYSIM_MARCH=native compiles for this machine; BUDDYSIM_BOUNDSCHE
 BUDDYSIM_SANITIZE=1 builds with address and undefined-behaviour sanitizers; BUDDYSIM_ANNOTATE=1 writes Cython's
 annotated HTML to build/; BUDDYSIM_PROGRESS=1 names each extension as it is compiled. BUDDYSIM_COMPILE=later leaves the
 extensions to a `build_ext --inplace` that runs next to it: an editable install would compile all of them too, unseen.
+
+The same tree gives the same bytes of archive and wheel: all files have the date SOURCE_DATE_EPOCH, or 1980.
 """
 
+import gzip
 import os
 import shutil
 import sys
+import tarfile
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -19,6 +23,7 @@ from Cython.Compiler.Errors import CompileError as CythonError
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 from setuptools.errors import CompileError
 from setuptools.modified import newer_group
 
@@ -35,6 +40,7 @@ from buddysim.base.build_flags import (  # noqa: E402
     run_cython,
 )
 
+DATE = int(os.environ.setdefault("SOURCE_DATE_EPOCH", "315532800"))  # of the wheel's files, too: zip begins in 1980
 march = os.environ.get("BUDDYSIM_MARCH", "")
 boundscheck = bool(os.environ.get("BUDDYSIM_BOUNDSCHECK"))
 sanitized = bool(os.environ.get("BUDDYSIM_SANITIZE"))
@@ -132,8 +138,27 @@ class Build(build_ext):
         super().build_extension(ext)
 
 
+def undated(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out of an archive what the tree doesn't say: when, and by whom."""
+    member.mtime, member.uid, member.gid, member.uname, member.gname = DATE, 0, 0, "", ""
+    member.mode = 0o755 if member.mode & 0o100 else 0o644
+    return member
+
+
+class UndatedArchive(sdist):
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, owner=None, group=None) -> str:  # type: ignore[no-untyped-def, override]
+        path = f"{base_name}.tar.gz"
+        with (
+            Path(path).open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=DATE) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(base_dir, filter=undated)
+        return path
+
+
 setup(
-    cmdclass={"build_py": BuildWithTrace, "build_ext": Build},
+    cmdclass={"build_py": BuildWithTrace, "build_ext": Build, "sdist": UndatedArchive},
     ext_modules=[] if later else extensions,
     options={"build_ext": {"parallel": processes}},
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import importlib
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import sysconfig
 import tarfile
 import tomllib
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +113,30 @@ def test_the_sdist_holds_every_source(sdist: Path) -> None:
     made = [name for name in names if name.startswith("buddysim/") and name.endswith(".c")]
     assert not left + [name for name in made if not name.startswith("buddysim/capture/")]
     assert not [name for name in names if name.startswith("traces/large/")]
+
+
+@pytest.mark.slow
+def test_two_builds_give_the_same_bytes(sdist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees with other names and dates of files; three of their modules are compiled."""
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    builds = []
+    for name, date in (("one", 1_000_000_000), ("another", 1_500_000_000)):
+        with tarfile.open(sdist) as archive:
+            archive.extractall(tmp_path / name, filter="data")
+        (tree,) = (tmp_path / name).iterdir()
+        for path in (tree / "buddysim").rglob("*.pyx"):
+            if path.stem not in ("fvc", "rle"):
+                path.unlink()
+        for path in tree.rglob("*"):
+            os.utime(path, (date, date))
+        output = tmp_path / f"{name}-dist"
+        command("-m", "build", "--no-isolation", "--outdir", str(output), folder=tree)
+        builds.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in output.iterdir()})
+        (wheel,) = output.glob("*.whl")
+        with zipfile.ZipFile(wheel) as packed:
+            assert sum(name.endswith(".so") for name in packed.namelist()) == 3
+    assert len(builds[0]) == 2
+    assert builds[0] == builds[1]
 
 
 @pytest.fixture(scope="module")
