@@ -12,6 +12,7 @@ BUDDY = ("metadata_cache", "buddy")
 def test_alternatives_are_declared_ends_or_half_and_double_or_other_choices() -> None:
     by_key = {one.key: one for one in assumptions(P100, BUDDY)}
     assert by_key["link.header_size"].alternatives == ("16 B", "32 B")
+    assert by_key["l2.writeback_buffer"].alternatives == ("1", "16")
     assert by_key["link.protocol"].alternatives == ("nvlink",)
     assert by_key["l1.mshrs"].alternatives == ("128", "512")
     assert by_key["crossbar.reply_bandwidth"].alternatives == ("16 B/core_cycle", "64 B/core_cycle")

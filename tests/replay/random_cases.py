@@ -499,6 +499,7 @@ def random_case(seed: int, scheme: str, model: str) -> Case:
     case.machine["l2.slice_hash"] = r.choice(["xor_fold", "xor_fold", "ipoly"])
     case.machine["l2.interleave_granularity"] = f"{r.choice([128, 128, 256, 512])} B"
     case.machine["link.write_bandwidth"] = r.choice(["0 GB/s", "0 GB/s", "0.7 GB/s", "80 GB/s"])
+    case.machine["l2.writeback_buffer"] = r.choice([0, 0, 0, 1, 2, 16])
     if r.random() < 0.3:
         size = r.choice(["256 B", "128 B", "48 B"])
         case.machine |= {"link.protocol": "nvlink", "link.header_size": "0 B", "link.max_payload": size}

@@ -62,6 +62,14 @@ class L2Config(Section):
         "back; 0 B: unlimited",
         "assumed: none; measured on Volta alone (gv100)",
     )
+    writeback_buffer: Annotated[int, fields.count(0, 4096)] = fields.key(
+        0,
+        "lines that each L2 slice can be writing back at once; 0: no limit, and reading, merging and compressing "
+        "what is written back delays nothing",
+        "assumed: no limit",
+        counted=False,
+        ends=["1", "16"],
+    )
     fetch_granularity: Annotated[int, fields.size("32 B", "64 B")] = fields.key(
         32,
         "size of an L2 read miss to uncompressed memory; 32 B: a sector; 64 B: an aligned pair of sectors",

@@ -171,13 +171,21 @@ cdef inline int64_t compressed_fill(MemorySystem* m, AllocationState* allocation
     return compressor_done(m, &entries.compressor, slice, done) if plan.decompressed else done
 
 
+cdef inline int64_t written_back_ps(const MemorySystem* m, int64_t start_ps, int64_t ready_ps, int64_t accepted_ps) noexcept nogil:
+    """When a write-back ends: memory has accepted what was ready at `ready_ps`.
+
+    Without `l2.writeback_buffer` a victim buffer without a limit hides the look-up, read, merge and compression before.
+    """
+    return accepted_ps if m.l2.buffers_writebacks else start_ps + accepted_ps - ready_ps
+
+
 cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* allocation, Slice* slice, uint32_t entry, Line line,
                                          int new_class, int64_t t, int device_sectors, SizeOp look_up) noexcept nogil:
     """Writes an entry back: reads the sectors that the line lacks, compresses, writes device and buddy sectors.
 
     The size class of the entry becomes `new_class`.
 
-    Returns the time at which the line's way is free: its data are in the compressor, and memory has accepted the writes.
+    Returns the time at which the line's way or its slot in the write-back buffer is free (`written_back_ps`).
     """
     cdef CompressedEntries* entries = <CompressedEntries*>m.scheme_state
     cdef int old_class = m.entry_classes[entry] & 7
@@ -193,7 +201,8 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
     if look_up != NULL:
         t = look_up(m, entry, NULL, rank_change != 0, t).known_ps
     if raw and new_class == 7:          # it stays raw: its dirty sectors are written, as without compression
-        return start_ps + device_write(&m.dram, &m.waits, &location, sector_count(line >> DIRTY), WRITEBACK, t) - t
+        accepted_ps = device_write(&m.dram, &m.waits, &location, sector_count(line >> DIRTY), WRITEBACK, t)
+        return written_back_ps(m, start_ps, t, accepted_ps)
     if line & 15 != 15:
         sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
         arrival_ps = t
@@ -216,7 +225,7 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
     elif rank_change < 0:
         entries.count.class_decreases += 1
     m.entry_classes[entry] = <uint8_t>(m.entry_classes[entry] & 0xF0 | new_class)
-    return start_ps + accepted_ps - t        # a victim buffer holds the line during read, merge and compression
+    return written_back_ps(m, start_ps, t, accepted_ps)
 
 
 cdef int entries_init(CompressedEntries* entries, dict n) except -1

@@ -22,6 +22,9 @@ cdef inline uint8_t* l2_class(const MemorySystem* m, const CacheSet* set, int64_
     return m.l2.classes + ((<char*>set.tags - m.l2.cache.set_data) >> 4) + way        # a way takes 16 B of its set
 
 
+cdef int64_t buffered_writeback(MemorySystem* m, Slice* slice, uint32_t entry, Line line, int new_class, int64_t t) noexcept nogil
+
+
 cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, const CacheSet* set, int64_t way,
                                int64_t t) noexcept nogil:
     """Writes back the dirty sectors of a way that holds `entry`, by the scheme; returns the time at which the way is free."""
@@ -30,6 +33,8 @@ cdef inline int64_t evict_line(MemorySystem* m, Slice* slice, uint32_t entry, co
     if not dirty:
         return t
     m.count.writeback_sectors += sector_count(dirty)
+    if unlikely(m.l2.buffers_writebacks):
+        return buffered_writeback(m, slice, entry, line, l2_class(m, set, way)[0], t)
     return m.writeback(m, slice, entry, line, l2_class(m, set, way)[0], t)
 
 

@@ -26,6 +26,7 @@ def l2_numbers(m: Machine) -> dict[str, object]:
         "l2_sets": m.l2.size // (m.l2.slices * m.l2.ways * ENTRY_BYTES),
         "l2_ways": m.l2.ways,
         "l2_mshrs": m.l2.mshrs,
+        "l2_writeback_buffer": m.l2.writeback_buffer,
         "l2_partitions": m.l2.partitions,
         "remote_latency_ps": m.ps(m.l2.partition_latency),
         "l2_fetch_pairs": m.l2.fetch_granularity == 2 * SECTOR_BYTES,

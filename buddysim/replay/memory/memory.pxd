@@ -79,7 +79,8 @@ cdef struct Slice:
     int64_t[4] reserved
     Port compressor                         # compressor and decompressor
     Port atomics                            # the slice's atomic unit
-    int64_t[4] reserved_end
+    Mshrs writebacks                        # slots of the write-back buffer; unused without `buffers_writebacks`
+    int64_t[1] reserved_end
 
 # A port, padded to full cache lines of the CPU.
 cdef struct PaddedPort:
@@ -135,6 +136,7 @@ cdef struct L2:
     int interleave_shift                # log2 of the consecutive lines in one slice
     Divisor pseudo_per_slice            # pseudo-channels behind a slice
     SectorCache cache
+    bint buffers_writebacks             # a line's way is free once the slice's write-back buffer has a slot for it
     DirtiedOp dirtied                   # called after a store or atomic; returns when its set's write-backs are accepted; NULL
     int max_dirty_sectors               # per set, with `dirtied`
     uint32_t partitions

@@ -70,6 +70,27 @@ def test_the_fill_of_the_way_does_not_wait_for_the_writeback():
     assert evict(PARTLY_VALID, 335) == (335 + 50) * NS
 
 
+@pytest.mark.parametrize(("slots", "free_ns"), [(1, 455), (2, 336)])
+def test_a_way_is_free_when_the_buffer_has_a_slot_for_its_line(slots, free_ns):
+    """Entry 0 is evicted at 335, entry 1 at 336. Entry 0 leaves its slot at 455, read, decompressed and compressed."""
+    slow = machine(**SLOW_CHANNEL, metadata_cache__perfect=True, l2__writeback_buffer=slots)
+    late = store(40, critical_path_cycles=335 - 50 - 3)
+    ops = [store(0), store(1), load(*range(2, 32), use_distance=0), late, store(41)]
+    options = {"scheme": "bandwidth-compression", "regions": [(0, 128, 1, 4)], "state": [ONE_SECTOR] * 2 + STATE[2:]}
+    assert time_of(slow, ops, **options) == (free_ns + 50) * NS
+
+
+@pytest.mark.parametrize("latency_ns", [10, 1000, 10000])
+def test_write_backs_in_flight_are_bounded_by_the_buffer(latency_ns):
+    """Little's law: of 31 victims from 2082 on, one per ns, four are compressed at a time; the last is the third of
+    the eighth four."""
+    slow = machine(metadata_cache__perfect=True, l2__writeback_buffer=4, compression__latency=f"{latency_ns} ns")
+    ops = [*[store((entry, 15)) for entry in range(32)], store(*range(32, 63), critical_path_cycles=2000)]
+    options = {"scheme": "bandwidth-compression", "regions": [(0, 128, 1, 4)], "state": [ONE_SECTOR] * 128}
+    waited_ps = time_of(slow, ops, **options) - (2082 + 50) * NS
+    assert 7 * latency_ns * NS <= waited_ps <= (7 * latency_ns + 31) * NS
+
+
 def test_a_writeback_of_an_overflowing_entry_waits_for_its_buddy_sectors():
     """Entry 0 has two sectors on each side. From 300 the device part is read by 464, the buddy part by 502; two
     sectors are written from 530, in bucket 8, not from 492.

@@ -50,6 +50,18 @@ def test_a_write_is_accepted_when_the_link_takes_it():
     assert time_of(slow, [*fill_l2, store(32, 33, **late)], scheme="pinned-host") == bucket + (160 + 50) * NS
 
 
+@pytest.mark.parametrize("slots", [1, 2])
+def test_a_full_write_back_buffer_holds_the_next_victim(slots):
+    """As above: the first victim leaves its slot when the link takes it, at 351, the second 160 ns after the bucket's
+    start. The store waits for the last victim's slot, not for the link."""
+    slow = machine(link__bandwidth="0.8 GB/s", l2__writeback_buffer=slots)
+    fill_l2 = [store((entry, 15)) for entry in range(32)]
+    late = {"critical_path_cycles": 301 - 32}
+    at_once, held = (store(*range(32, 33 + slots + more), **late) for more in (0, 1))
+    assert time_of(slow, [*fill_l2, at_once], scheme="pinned-host") == (301 + slots + 100) * NS
+    assert time_of(slow, [*fill_l2, held], scheme="pinned-host") == 351 * NS // BUCKET * BUCKET + (160 + 50) * NS
+
+
 def test_the_directions_are_independent():
     """Two write-backs take the one direction for 320 ns; the read after them, which replaces a clean line, has its
     own."""

@@ -1,6 +1,6 @@
 """`nvlink`: packets of NVLink, in flits of 16 B.
 
-A packet has a header flit and up to 16 flits of payload; a read's request is a header alone (NVIDIA, Tesla P100 whitepaper WP-08019;
+A packet has a header flit and up to 16 flits of payload; a read's request is a header alone (NVIDIA, Tesla P100 whitepaper;
 Foley and Danskin, Hot Chips 28). An acknowledgement is one, too: at 128 B each way, 8 of 10 flits are payload, the 20 of 25 GB/s
 that NVIDIA states (NVIDIA/nccl-tests issue 149). Flits for address extensions and byte enables are not counted: copies in one
 direction reach more than with them, and sectors are written whole.

@@ -77,6 +77,8 @@ class RefL2:
         self.rewrite_cost = FINE * machine.ps(machine.l2.dirty_store_interval)
         self.max_dirty = machine.l2.max_dirty * machine.l2.ways * 4 // machine.l2.size
         self.mshrs = [RefRing(machine.l2.mshrs) for _ in range(machine.l2.slices)]
+        size = machine.l2.writeback_buffer
+        self.writeback_slots = [RefRing(size) for _ in range(machine.l2.slices)] if size else []
         self.cache = RefCache(machine.l2.ways, lambda entry: (address_map.slice_of(entry), address_map.l2_set(entry)))
         self.far = machine.ps(machine.l2.partition_latency)
         self.slices = machine.l2.slices // machine.l2.partitions
@@ -285,7 +287,7 @@ class RefL2:
             if line.dirty:
                 self.counts["l2.writebacks"] += 1
                 self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
-                t = self.below.write_back(oldest, line, t)
+                t = self._write_back(oldest, line, t)
                 line.dirty = 0
         return t
 
@@ -306,7 +308,16 @@ class RefL2:
             return t
         self.counts["l2.writebacks"] += 1
         self.counts["l2.writeback_sectors"] += victim[1].dirty.bit_count()
-        return self.below.write_back(*victim, t)
+        return self._write_back(*victim, t)
+
+    def _write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
+        """Return when the way of a line that is written back is free (ps)."""
+        if not self.writeback_slots:
+            return self.below.write_back(entry, line, t)
+        slots = self.writeback_slots[self.address_map.slice_of(entry)]
+        t = max(t, slots.take())
+        slots.hold(self.below.write_back(entry, line, t))
+        return t
 
     def _fetch(self, entry: int, line: RefCacheLine, missing: int, t: int) -> int:
         ring = self.mshrs[self.address_map.slice_of(entry)]

@@ -257,7 +257,7 @@ class RefMemoryPath:
         device, buddy = self._parts(new, device_sectors)
         if old_raw and new == LARGEST:
             self.dram.count("writeback", location, line.dirty.bit_count())
-            return began + self.dram.write(location, line.dirty.bit_count(), t) - t
+            return self._written_back(began, t, self.dram.write(location, line.dirty.bit_count(), t))
         invalid = (~line.valid & 15).bit_count()
         if invalid:
             count = invalid if old_raw else old_device
@@ -278,7 +278,11 @@ class RefMemoryPath:
         if buddy or (old_buddy and invalid):
             region.counts["buddy"] += 1
             self.counts["buddy.writebacks"] += 1
-        return began + taken - t
+        return self._written_back(began, t, taken)
+
+    def _written_back(self, began: int, ready: int, taken: int) -> int:
+        """Return the end of a write-back; without a buffer, what comes before the writes takes no time (ps)."""
+        return taken if self.machine.l2.writeback_buffer else began + taken - ready
 
     def _changed(self, entry: int, old: int, new: int) -> None:
         before, after = self._size_state(old), self._size_state(new)
