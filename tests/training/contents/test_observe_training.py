@@ -43,6 +43,7 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_observation_is_deterministic(data: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch isn't installed: pip install torch==2.13.0")
     settings = ObservationSettings(
