@@ -9,18 +9,18 @@ index are those of tools/install_extras.sh.
 
 from __future__ import annotations
 
-import json
 import platform
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import write_text
+from buddysim.base.parsers.json_text import loads
+from buddysim.base.textfile import parse_toml
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "tests" / "requirements.lock"
@@ -30,7 +30,7 @@ EXTRAS = ("dev", "sweep", "data", "report", "lz4", "docs", "plugins")
 
 def requirements() -> list[str]:
     """Return what pyproject.toml asks of the package, and of `EXTRAS`."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = parse_toml((ROOT / "pyproject.toml").read_text(encoding="utf-8"), "pyproject.toml")["project"]
     requested = [*project["dependencies"]]
     for extra in EXTRAS:
         requested += project["optional-dependencies"][extra]
@@ -67,7 +67,10 @@ def main() -> int:
         try:
             subprocess.run(command, check=True)
             of = f"Python {platform.python_version_tuple()[0]}.{platform.python_version_tuple()[1]}"
-            text = locked(json.loads(report.read_bytes()), f"{of}, {platform.system()} {platform.machine()}")
+            text = locked(
+                loads(report.read_bytes(), "pip's report: not valid JSON"),
+                f"{of}, {platform.system()} {platform.machine()}",
+            )
         except (BuddysimError, subprocess.CalledProcessError) as error:
             print(f"buddysim: error: make lock: {error}", file=sys.stderr)
             return 2

@@ -27,6 +27,7 @@ from typing import Any
 
 import buddysim
 from buddysim.base.errors import BuddysimError
+from buddysim.base.parsers.json_text import loads
 from buddysim.base.parsers.tar import read_members
 from buddysim.base.parsers.zipped import ZippedFile
 from buddysim.base.validation_table import FILE, page_rows
@@ -140,7 +141,7 @@ def _add_licences(site: Path) -> None:
         archive, (name, _, version) = _npm_package(package), package.partition("@")
         texts[name] = _licence_of_npm(archive, name)
         parts.append(component(name, version, licence, f"pkg:npm/{package}", archive.read_bytes()))
-    lock = json.loads((site / "pyodide" / "pyodide-lock.json").read_bytes())["info"]
+    lock = loads((site / "pyodide" / "pyodide-lock.json").read_bytes(), "pyodide-lock.json: not valid JSON")["info"]
     emscripten = lock["platform"].removeprefix("emscripten_").replace("_", ".")
     for name, version, licence in (
         ("cpython", lock["python"], "PSF-2.0"), ("emscripten", emscripten, "MIT OR NCSA"),
@@ -169,7 +170,11 @@ def _licence_of_wheel(wheel: Path) -> tuple[bytes, str, list[Any]]:
         if "licenses/LICENSE" not in by_end:
             raise BuddysimError(f"{wheel.name}: no licence in it: expected licenses/LICENSE")
         fields = HeaderParser().parsestr(content.read(by_end["METADATA"]).decode())
-        lists = [json.loads(content.read(one)) for end, one in sorted(by_end.items()) if end.startswith("sboms/")]
+        lists = [
+            loads(content.read(one), f"{end}: not valid JSON")
+            for end, one in sorted(by_end.items())
+            if end.startswith("sboms/")
+        ]
         text = content.read(by_end["licenses/LICENSE"])
     return text, str(fields["License-Expression"]), [part for each in lists for part in each["components"]]
 
