@@ -54,9 +54,10 @@ def link_read_ps(machine: Machine) -> int:
 
 def all_numbers(machine: Machine) -> dict[str, Any]:
     """Return a machine in the engine's units, with what compressing schemes take."""
+    buddy = machine.section_of(BuddyConfig)
     return {
         **engine_numbers(machine, Fraction(1)),
-        **compressed_numbers(machine, machine.section_of(BuddyConfig).eight_byte_class),
+        **compressed_numbers(machine, buddy.eight_byte_class, buddy.raw_sectors == "single"),
         **metadata_numbers(machine),
     }
 

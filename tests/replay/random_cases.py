@@ -248,6 +248,7 @@ def _scheme_keys(r: random.Random) -> dict[str, Any]:
         "compression.fetch_whole_raw_entry": r.random() < 0.3,
         "buddy.bypass_1x": r.random() < 0.6,
         "buddy.eight_byte_class": r.random() < 0.5,
+        "buddy.raw_sectors": r.choice(["whole", "single"]),
         "um.oversubscription": r.choice([0, 0.3, 0.5, 0.9]),
         "um.page_size": f"{page} KiB",
         "um.va_block_size": f"{prefetch} KiB",

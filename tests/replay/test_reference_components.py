@@ -124,17 +124,19 @@ def ops(draw):
     overlap=st.booleans(),
     eight=st.booleans(),
     whole=st.booleans(),
+    raw=st.sampled_from(["whole", "single"]),
     line=st.sampled_from(["32 B", "64 B"]),
     pending=st.sampled_from(["speculate", "wait"]),
 )
 @settings(max_examples=60, deadline=None)
 def test_memory_system_equals_its_reference_model(
-    scheme, warp, state, device_sectors, overlap, eight, whole, line, pending
+    scheme, warp, state, device_sectors, overlap, eight, whole, raw, line, pending
 ):
     machine = tiny_machine(
         metadata_cache__speculative_fetch=overlap,
         metadata_cache__on_pending_line=pending,
         buddy__eight_byte_class=eight,
+        buddy__raw_sectors=raw,
         compression__fetch_whole_raw_entry=whole,
         metadata_cache__line=line,
     )

@@ -50,6 +50,7 @@ cdef struct CompressedCounters:
 cdef struct CompressedEntries:
     CompressorTiming compressor
     bint fetch_whole_raw_entry     # fills of entries stored raw fetch all four sectors
+    bint single_raw_sectors        # entries that overflow their target are stored raw, too
     bint eight_byte_class          # metadata distinguish entries of 8 B
     bint cancel_misspeculated      # device reads that have not begun are cancelled once the size shows they are not needed
     CompressedCounters count
@@ -79,19 +80,37 @@ cdef inline SectorSplit sector_split(const CompressedEntries* entries, int devic
 
 
 cdef inline bint stored_raw(const CompressedEntries* entries, int device_sectors, int size_class) noexcept nogil:
-    """Whether an entry is stored raw in device memory, so that its sectors can be accessed one by one."""
-    return size_class == 7 and device_sectors == 4 and not entries.fetch_whole_raw_entry
+    """Whether an entry is stored raw, so that its sectors can be accessed one by one."""
+    return size_class == 7 and not entries.fetch_whole_raw_entry and (device_sectors == 4 or entries.single_raw_sectors)
+
+
+cdef inline SectorSplit raw_split(int device_sectors, unsigned int sectors) noexcept nogil:
+    """Device and buddy sectors in which sectors of a raw entry lie: the first ones in device memory.
+
+    With a 16x target, device memory has 8 B of sector 0.
+    """
+    cdef int device
+    if device_sectors == 0:
+        return SectorSplit(sectors & 1, sector_count(sectors))
+    device = sector_count(sectors & ((1 << device_sectors) - 1))
+    return SectorSplit(device, sector_count(sectors) - device)
 
 
 cdef inline FillPlan plan_fill(const CompressedEntries* entries, bint size_known, int device_sectors,
                                unsigned int requested, int size_class) noexcept nogil:
-    """Sectors that a fill moves. A speculative fill fetches device sectors as if the entry fills its target."""
-    cdef SectorSplit split = sector_split(entries, device_sectors, size_class)
+    """Sectors that a fill moves. A speculative fill fetches device sectors as if the entry fills its target.
+
+    Of a raw entry, all of them are data that the L2 can hold, unless they are 8 B.
+    """
     cdef bint raw = stored_raw(entries, device_sectors, size_class)
-    cdef int n_requested = sector_count(requested), device = n_requested if raw else split.device
+    cdef SectorSplit split = raw_split(device_sectors, requested) if raw else sector_split(entries, device_sectors, size_class)
+    cdef int n_requested = sector_count(requested), device = split.device
     cdef int speculative = device, useful = device, demand = min(device, n_requested)
     if not size_known:
         speculative = n_requested if device_sectors == 4 else device_sectors if device_sectors else 1
+        if raw and 0 < device_sectors < 4:
+            device = device_sectors
+            requested |= (1 << device_sectors) - 1
         useful = min(device, speculative)
         if device_sectors == 4 and not raw:
             useful = sector_count(requested & ((1 << device) - 1))
@@ -192,27 +211,28 @@ cdef inline int64_t compressed_writeback(MemorySystem* m, AllocationState* alloc
     cdef SectorSplit old = entries.splits[8 * device_sectors + old_class]
     cdef SectorSplit new = entries.splits[8 * device_sectors + new_class]
     cdef int rank_change = size_rank(entries, new_class) - size_rank(entries, old_class)
-    cdef bint raw = stored_raw(entries, device_sectors, old_class)
-    cdef int sectors
+    cdef bint raw = stored_raw(entries, device_sectors, old_class), stays_raw = raw and new_class == 7, buddy
     cdef int64_t arrival_ps, start_ps = t, accepted_ps
-    cdef bint buddy = new.buddy > 0
     cdef DeviceLocation location
     locate_entry(m, slice, entry, &location)
     if look_up != NULL:
         t = look_up(m, entry, NULL, rank_change != 0, t).known_ps
-    if raw and new_class == 7:          # it stays raw: its dirty sectors are written, as without compression
-        accepted_ps = device_write(&m.dram, &m.waits, &location, sector_count(line >> DIRTY), WRITEBACK, t)
-        return written_back_ps(m, start_ps, t, accepted_ps)
-    if line & 15 != 15:
-        sectors = sector_count(15 & ~<unsigned int>line) if raw else old.device
+    if stays_raw:                       # its dirty sectors are written, as without compression
+        new = raw_split(device_sectors, line >> DIRTY & 15)
+    buddy = new.buddy > 0
+    if not stays_raw and line & 15 != 15:
+        if raw:
+            old = raw_split(device_sectors, 15 & ~<unsigned int>line)
         arrival_ps = t
-        if sectors:
-            arrival_ps = device_read(&m.dram, &m.waits, &location, sectors, READ_MODIFY_WRITE, t)
+        if old.device:
+            arrival_ps = device_read(&m.dram, &m.waits, &location, old.device, READ_MODIFY_WRITE, t)
         if old.buddy:
             arrival_ps = max_i64(arrival_ps, link_read(&m.link, &m.waits, SECTOR_BYTES * old.buddy, READ_MODIFY_WRITE, t))
             buddy = True
         t = arrival_ps if raw else compressor_done(m, &entries.compressor, slice, arrival_ps)
-    t = accepted_ps = compressor_done(m, &entries.compressor, slice, t)
+    if not stays_raw:
+        t = compressor_done(m, &entries.compressor, slice, t)
+    accepted_ps = t
     if new.device:
         accepted_ps = device_write(&m.dram, &m.waits, &location, new.device, WRITEBACK, t)
     if new.buddy:

@@ -15,6 +15,7 @@ cdef int entries_init(CompressedEntries* entries, dict n) except -1:
     cdef unsigned int requested
     entries.compressor.latency_ps, entries.compressor.cost = n["compressor_ps"], n["compressor_cost"]
     entries.fetch_whole_raw_entry, entries.eight_byte_class = n["fetch_whole_raw_entry"], n["eight_byte_class"]
+    entries.single_raw_sectors = n["single_raw_sectors"]
     for device_sectors in range(5):
         for size_class in range(8):
             entries.splits[8 * device_sectors + size_class] = sector_split(entries, device_sectors, size_class)

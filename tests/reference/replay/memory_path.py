@@ -167,6 +167,18 @@ class RefMemory:
             return Placement.DEVICE, 4
         return placement, device_sectors
 
+    def stored_raw(self, device_sectors: int, size_class: int) -> bool:
+        """Return whether the sectors of an entry can be accessed one by one."""
+        raw = size_class == 7 and not self.n["fetch_whole_raw_entry"]
+        return raw and (device_sectors == 4 or bool(self.n["single_raw_sectors"]))
+
+    def split_raw(self, device_sectors: int, sectors: set[int]) -> tuple[int, int]:
+        """Return the device and buddy sectors in which sectors of a raw entry lie."""
+        if device_sectors == 0:
+            return len(sectors & {0}), len(sectors)
+        device = len({s for s in sectors if s < device_sectors})
+        return device, len(sectors) - device
+
     def split(self, device_sectors: int, size_class: int) -> tuple[int, int]:
         """Return the device and buddy sectors of an entry."""
         needed = SECTORS_OF_CLASS[size_class]
@@ -186,23 +198,22 @@ class RefMemory:
             self.count["device.demand"] += n_requested
             return requested
         size_class = self.state[entry] & 7
-        raw = size_class == 7 and device_sectors == 4 and not self.n["fetch_whole_raw_entry"]
-        device, buddy = self.split(device_sectors, size_class)
-        if raw:
-            device = n_requested
-        moved = device
+        raw = self.stored_raw(device_sectors, size_class)
+        device, buddy = self.split_raw(device_sectors, requested) if raw else self.split(device_sectors, size_class)
+        moved, demand = device, min(n_requested, device)
         if not self.metadata_found(entry, False) and self.n["speculate_on_miss"]:
             if device_sectors == 4:
                 speculated = n_requested
                 useful = n_requested if raw else len({s for s in requested if s < device})
             else:
                 speculated = device_sectors or 1
+                if raw and device_sectors:
+                    device, requested = device_sectors, requested | set(range(device_sectors))
                 useful = min(device, speculated)
             moved = speculated + device - useful
             self.count["speculative_fills"] += 1
             self.count["misspeculated_fills"] += speculated > useful
             self.count["misspeculated_sectors"] += speculated - useful
-        demand = min(n_requested, device)
         self.count["device.demand"] += demand
         self.count["device.overfetch"] += moved - demand
         if buddy:
@@ -223,14 +234,17 @@ class RefMemory:
         before, after = self.state[entry] & 7, self.state[entry] >> 4
         change = self.size_state(after) - self.size_state(before)
         self.metadata_found(entry, change != 0)
-        raw = before == 7 and device_sectors == 4 and not self.n["fetch_whole_raw_entry"]
+        raw = self.stored_raw(device_sectors, before)
         old, new = self.split(device_sectors, before), self.split(device_sectors, after)
+        if raw:
+            old = self.split_raw(device_sectors, {0, 1, 2, 3} - line.valid)
+            new = self.split_raw(device_sectors, line.dirty) if after == 7 else new
         touches_buddy = new[1] > 0
         if line.valid != {0, 1, 2, 3} and not (raw and after == 7):
-            self.count["device.read_modify_write"] += 4 - len(line.valid) if raw else old[0]
+            self.count["device.read_modify_write"] += old[0]
             self.count["link.read_modify_write"] += SECTOR_BYTES * old[1]
             touches_buddy |= old[1] > 0
-        self.count["device.writeback"] += len(line.dirty) if raw and after == 7 else new[0]
+        self.count["device.writeback"] += new[0]
         self.count["link.writeback"] += SECTOR_BYTES * new[1]
         self.count["buddy_writebacks"] += touches_buddy
         self.count["class_increases"] += change > 0

@@ -90,7 +90,8 @@ cdef class Scheme(SchemeBase):
     profile_options = staticmethod(carve_out.profile_options)
 
     def configure(self, machine, allocated_entries, capacity_bytes):
-        self.compressed = compressed_numbers(machine, machine.buddy.eight_byte_class)
+        self.compressed = compressed_numbers(
+            machine, machine.buddy.eight_byte_class, machine.buddy.raw_sectors == "single")
         self.metadata = metadata_numbers(machine)
         self.prefetcher = machine.policies()["metadata prefetcher"]
         for misfit in self.prefetcher.misfits(machine):

@@ -125,3 +125,11 @@ class BuddyConfig(Section):
         "false: such entries count as 32 B",
         "assumed: without it an entry of 1 to 8 B can't be told from one of 32 B",
     )
+    raw_sectors: Annotated[str, fields.one_of("whole", "single")] = fields.key(
+        "whole",
+        "sectors moved of a raw entry that overflows its target ratio; whole: all of them, through the decompressor; "
+        "single: the requested ones, and those that were fetched speculatively",
+        f"assumed: {PAPER} does not say how such an entry is stored, but its metadata say that it is raw; whole is the "
+        "default until all results are made anew",
+        counted=False,
+    )

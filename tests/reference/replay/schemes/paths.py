@@ -173,7 +173,16 @@ class RefMemoryPath:
         return 1, 0 if size_class == 1 and self.eight_byte_class else needed
 
     def _stored_raw(self, size_class: int, device_sectors: int) -> bool:
-        return size_class == LARGEST and device_sectors == 4 and not self.machine.compression.fetch_whole_raw_entry
+        if size_class != LARGEST or self.machine.compression.fetch_whole_raw_entry:
+            return False
+        return device_sectors == 4 or self.machine.buddy.raw_sectors == "single"
+
+    def _raw_parts(self, sectors: int, device_sectors: int) -> tuple[int, int]:
+        """Return the device and buddy sectors in which sectors of a raw entry lie."""
+        if device_sectors == 0:
+            return sectors & 1, sectors.bit_count()
+        device = sum(sectors >> number & 1 for number in range(device_sectors))
+        return device, sectors.bit_count() - device
 
     def _size_state(self, size_class: int) -> int:
         if size_class == 1 and self.eight_byte_class:
@@ -188,12 +197,14 @@ class RefMemoryPath:
         """Fetches an entry, or the sectors `fetched` of a raw one: what the L2 then has, and when (ps)."""
         size_class, device_sectors, counts = self.sizes.now[entry], region.device_sectors, self.counts
         location = self.address_map.location(entry)
-        device, buddy = self._parts(size_class, device_sectors)
         raw, count = self._stored_raw(size_class, device_sectors), requested.bit_count()
-        needed = fetched.bit_count() if raw else device
+        parts = self._raw_parts(fetched, device_sectors) if raw else self._parts(size_class, device_sectors)
+        needed, buddy = parts
         lookup = self.metadata.look_up(entry, t, fill=True) if self.metadata else RefMetadataLookup(t, t, "hits")
         if self.metadata and self.metadata.speculates(lookup.word):
             read, arrived = self._speculate(entry, region, fetched, lookup)
+            if raw and device_sectors < 4:
+                fetched |= (1 << device_sectors) - 1
         else:
             read = needed
             arrived = self.dram.read(location, needed, lookup.known)
@@ -219,7 +230,7 @@ class RefMemoryPath:
         device, _ = self._parts(size_class, device_sectors)
         speculated = fetched.bit_count() if device_sectors == 4 else max(device_sectors, 1)
         if self._stored_raw(size_class, device_sectors):
-            useful = needed = speculated
+            useful = needed = speculated if device_sectors else fetched & 1
         else:
             useful = (fetched & (1 << device) - 1).bit_count() if device_sectors == 4 else min(device, speculated)
             needed = device
@@ -256,13 +267,13 @@ class RefMemoryPath:
         old_device, old_buddy = self._parts(old, device_sectors)
         device, buddy = self._parts(new, device_sectors)
         if old_raw and new == LARGEST:
-            self.dram.count("writeback", location, line.dirty.bit_count())
-            return self._written_back(began, t, self.dram.write(location, line.dirty.bit_count(), t))
-        invalid = (~line.valid & 15).bit_count()
+            return self._written_back(began, t, self._write_raw(region, entry, line.dirty, t))
+        invalid = ~line.valid & 15
         if invalid:
-            count = invalid if old_raw else old_device
-            self.dram.count("read_modify_write", location, count)
-            arrived = self.dram.read(location, count, t)
+            if old_raw:
+                old_device, old_buddy = self._raw_parts(invalid, device_sectors)
+            self.dram.count("read_modify_write", location, old_device)
+            arrived = self.dram.read(location, old_device, t)
             if old_buddy:
                 self.counts["link.read_modify_write_bytes"] += SECTOR_BYTES * old_buddy
                 arrived = max(arrived, self.link.read(SECTOR_BYTES * old_buddy, t))
@@ -283,6 +294,20 @@ class RefMemoryPath:
     def _written_back(self, began: int, ready: int, taken: int) -> int:
         """Return the end of a write-back; without a buffer, what comes before the writes takes no time (ps)."""
         return taken if self.machine.l2.writeback_buffer else began + taken - ready
+
+    def _write_raw(self, region: RefRegion, entry: int, dirty: int, t: int) -> int:
+        """Write sectors of a raw entry; return when all are taken (ps)."""
+        taken, location = t, self.address_map.location(entry)
+        device, buddy = self._raw_parts(dirty, region.device_sectors)
+        self.dram.count("writeback", location, device)
+        if device:
+            taken = self.dram.write(location, device, t)
+        if buddy:
+            self.counts["link.writeback_bytes"] += SECTOR_BYTES * buddy
+            taken = max(taken, self.link.write(SECTOR_BYTES * buddy, t))
+            region.counts["buddy"] += 1
+            self.counts["buddy.writebacks"] += 1
+        return taken
 
     def _changed(self, entry: int, old: int, new: int) -> None:
         before, after = self._size_state(old), self._size_state(new)
