@@ -88,19 +88,19 @@ cdef inline int64_t reserve_slots(const SlotGrid* grid, ReservationTable* table,
     """Reserves the first free slots, from `slot` on and at least `spacing` apart; returns the last one."""
     cdef int64_t begin = skip_full_run(table, slot)
     cdef uint64_t bit = begin & (TABLE_SLOTS - 1)
-    cdef uint64_t before, after, reserved
+    cdef uint64_t before, after, reserved, earliest
     if unlikely(bit > TABLE_SLOTS - 64 or <uint64_t>(begin - table.base_slot) >= TABLE_SLOTS - 64):
         return search_slots(grid, table, horizon, slot, slots, spacing, first)
     before = bits_around(table.bits, bit)
     after = before | before + (<uint64_t>1 << (bit & 7))    # the carry stops at the first free slot
-    reserved = after ^ before
-    first[0] = (begin & ~<int64_t>7) + count_trailing_zeros(reserved)
+    earliest = reserved = after ^ before
     for _ in range(1, slots):
         before = after
         after |= after + (reserved << spacing)
         reserved = after ^ before
     if unlikely(not reserved):                                 # too few free slots
         return search_slots(grid, table, horizon, slot, slots, spacing, first)
+    first[0] = (begin & ~<int64_t>7) + count_trailing_zeros(earliest)
     set_bits_around(table.bits, bit, after)
     slot = (begin & ~<int64_t>7) + count_trailing_zeros(reserved)
     table.last_slot = slot if slot > table.last_slot else table.last_slot
