@@ -9,14 +9,14 @@ import contextlib
 import hashlib
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.cache import cache_subfolder
 from buddysim.base.errors import BuddysimError
-from buddysim.base.parsers.arrow import read_parquet
+from buddysim.base.parsers.arrow import parquet_schema, read_parquet
 from buddysim.sweep.abandoned import remove_abandoned
 from buddysim.sweep.rows import rows_table
 from buddysim.sweep.stored_result import DamagedResultError, NewerResultError, body_of, key_of_row
@@ -101,18 +101,26 @@ class Index:
         """Write the rows of these names again into one file, each once, and remove the others."""
         import pyarrow as pa
 
-        tables, seen, old = [], set[str](), self._files()
+        old = self._files()
+        if old and retained:
+            schemas = [parquet_schema(path, str(path)) for path in old]
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
+            self._write(schema, self._rows_of(old, retained, schema))
         for path in old:
-            table = read_parquet(path, str(path))
-            keep = []
+            path.unlink(missing_ok=True)
+
+    @staticmethod
+    def _rows_of(files: Iterable[Path], retained: set[str], schema: Any) -> Iterator[Any]:
+        """Yield the rows of these names, each once; one file is in memory at a time."""
+        import pyarrow as pa
+
+        seen = set[str]()
+        for path in files:
+            table, keep = read_parquet(path, str(path)), []
             for name in table.column("key").to_pylist():
                 keep.append(name in retained and name not in seen)
                 seen.add(name)
-            tables.append(table.filter(pa.array(keep)))
-        if tables and retained:
-            self._write(pa.concat_tables(tables, promote_options="permissive"))
-        for path in old:
-            path.unlink(missing_ok=True)
+            yield pa.concat_tables([schema.empty_table(), table.filter(pa.array(keep))], promote_options="permissive")
 
     def _add(self, names: Iterable[str]) -> set[str]:
         """Read the files of these names; return the complete ones."""
@@ -127,7 +135,7 @@ class Index:
         table = rows_table([row for _, row, _ in read])
         for position, column in enumerate((SIZE, CHANGED)):
             table = table.append_column(column, pa.array([stamp[position] for _, _, stamp in read], pa.int64()))
-        self._write(table)
+        self._write(table.schema, [table])
         return {name for name, _, _ in read}
 
     def _rows(self, names: Iterable[str]) -> list[tuple[str, bytes, tuple[int, int]]]:
@@ -150,13 +158,15 @@ class Index:
             self.store.notes.append(f"{path}: a newer version of buddysim wrote it ({newer}): it does not count")
         return None
 
-    def _write(self, table: Any) -> None:
+    def _write(self, schema: Any, tables: Iterable[Any]) -> None:
         import pyarrow.parquet as parquet
 
         self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = self.folder / f"{os.getpid()}-{secrets.token_hex(8)}.unfinished"
         try:
-            parquet.write_table(table, unfinished, compression="zstd")
+            with parquet.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+                for table in tables:
+                    writer.write_table(table)
             remove_abandoned(self.folder.glob("*.unfinished"), unfinished.stat().st_mtime)
             unfinished.rename(unfinished.with_suffix(".parquet"))
         finally:

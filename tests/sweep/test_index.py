@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
+from buddysim.base.parsers.arrow import read_parquet
+from buddysim.sweep import index
 from buddysim.sweep.index import Index
 from buddysim.sweep.store import Store
 from buddysim.sweep.stored_result import StoredResult
@@ -55,6 +58,33 @@ def test_what_is_known_is_not_read_again(store: Store, files: list[Path], monkey
     monkeypatch.setattr(Index, "_row", refuse)
     assert Index(store).refresh().all_keys() == store.all_keys()
     assert [Path(file) for file in Index(store).refresh().files()] == files
+
+
+def test_many_files_become_one_a_file_at_a_time(
+    store: Store, small_record: StoredResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results of 300 kB and more, of which half have a column that the others lack."""
+    monkeypatch.setattr(index, "_ROWS_PER_FILE", 1)
+    monkeypatch.setattr(index, "_MAX_FILES", 4)
+    for number in range(100, 130):
+        record = named(small_record, number)
+        extra = {"remark": str(number) * 10**5} if number % 2 else {"note": str(number) * 10**5}
+        store.put(dataclasses.replace(record, row={**record.row, **extra}))
+    assert len(Index(store).refresh().files()) == 30
+    held: list[int] = []
+
+    def read(*arguments: object) -> object:
+        held.append(pa.total_allocated_bytes())
+        return read_parquet(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(index, "read_parquet", read)
+    (file,) = Index(store).refresh().files()
+    assert max(held) - held[0] < 3 * 10**6
+    table = read_parquet(file, file)
+    assert set(table.column("key").to_pylist()) == store.all_keys()
+    assert len(table) == 30
+    assert table.column("note").null_count == table.column("remark").null_count == 15
+    assert Index(store).refresh().files() == [file]
 
 
 def test_a_result_that_changes_in_place_is_read_again(store: Store, files: list[Path]) -> None:

@@ -14,6 +14,7 @@ from buddysim.base.parsers.refusal import refusal
 
 _BLOCK_BYTES = 1 << 24
 _NAMES = attrgetter("schema_arrow.names")
+_SCHEMA = attrgetter("schema_arrow")
 
 
 def read_parquet(path: str | os.PathLike[str], begin: str, columns: Sequence[str] | None = None) -> Any:
@@ -40,6 +41,24 @@ def read_parquet(path: str | os.PathLike[str], begin: str, columns: Sequence[str
         if missing:
             raise BuddysimError(f"{begin}: no column {', '.join(sorted(missing))}")
         return _called(partial(file.read, columns), begin)
+
+
+def parquet_schema(path: str | os.PathLike[str], begin: str) -> Any:
+    """Return the columns of a Parquet file, with their types.
+
+    Parameters
+    ----------
+    begin : of an error
+
+    Raises
+    ------
+    BuddysimError
+        where it can't be read
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with _called(partial(ParquetFile, path), begin) as file:
+        return _called(partial(_SCHEMA, file), begin)
 
 
 def table_of_lines(lines: Sequence[bytes], columns: Sequence[tuple[str, Any]]) -> Any:
