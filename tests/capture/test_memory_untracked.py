@@ -168,7 +168,8 @@ def test_a_constructor_of_a_library(tmp_path: Path) -> None:
         ((name, size),) = [(one.name, one.bytes) for one in trace.allocations]
         assert name.startswith("make (libearly.c:")
         assert size == 300_000
-        assert np.unique(trace.snapshots[-1].read(0)[1]).tolist() == [7]
+        read = set(np.unique(trace.snapshots[-1].read(0)[1]).tolist())
+        assert 7 in read <= {0, 7}  # a busy computer may take the last snapshot while the bytes are written
 
 
 OWN_MALLOC = """
