@@ -66,11 +66,8 @@ def main() -> int:
         command += ["--ignore-installed", "--only-binary=:all:", "--report", str(report), *requirements()]
         try:
             subprocess.run(command, check=True)
-            of = f"Python {platform.python_version_tuple()[0]}.{platform.python_version_tuple()[1]}"
-            text = locked(
-                loads(report.read_bytes(), "pip's report: not valid JSON"),
-                f"{of}, {platform.system()} {platform.machine()}",
-            )
+            of = f"Python {'.'.join(platform.python_version_tuple()[:2])}, {platform.system()} {platform.machine()}"
+            text = locked(loads(report.read_bytes(), "pip's report: not valid JSON"), of)
         except (BuddysimError, subprocess.CalledProcessError) as error:
             print(f"buddysim: error: make lock: {error}", file=sys.stderr)
             return 2

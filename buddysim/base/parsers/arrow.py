@@ -13,7 +13,6 @@ from buddysim.base.errors import BuddysimError
 from buddysim.base.parsers.refusal import refusal
 
 _BLOCK_BYTES = 1 << 24
-_NAMES = attrgetter("schema_arrow.names")
 _SCHEMA = attrgetter("schema_arrow")
 
 
@@ -36,8 +35,7 @@ def read_parquet(path: str | os.PathLike[str], begin: str, columns: Sequence[str
 
     file = _called(partial(ParquetFile, path, page_checksum_verification=True), begin)
     with file:
-        names = _called(partial(_NAMES, file), begin)
-        missing = set(columns or ()) - {*names}
+        missing = set(columns or ()) - {*_called(partial(_SCHEMA, file), begin).names}
         if missing:
             raise BuddysimError(f"{begin}: no column {', '.join(sorted(missing))}")
         return _called(partial(file.read, columns), begin)

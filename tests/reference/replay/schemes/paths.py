@@ -278,13 +278,8 @@ class RefMemoryPath:
                 self.counts["link.read_modify_write_bytes"] += SECTOR_BYTES * old_buddy
                 arrived = max(arrived, self.link.read(SECTOR_BYTES * old_buddy, t))
             t = arrived if old_raw else self._compressor(entry, arrived)
-        taken = t = self._compressor(entry, t)
-        self.dram.count("writeback", location, device)
-        if device:
-            taken = self.dram.write(location, device, t)
-        if buddy:
-            self.counts["link.writeback_bytes"] += SECTOR_BYTES * buddy
-            taken = max(taken, self.link.write(SECTOR_BYTES * buddy, t))
+        t = self._compressor(entry, t)
+        taken = self._write_parts(entry, device, buddy, t)
         self._changed(entry, old, new)
         if buddy or (old_buddy and invalid):
             region.counts["buddy"] += 1
@@ -297,16 +292,21 @@ class RefMemoryPath:
 
     def _write_raw(self, region: RefRegion, entry: int, dirty: int, t: int) -> int:
         """Write sectors of a raw entry; return when all are taken (ps)."""
-        taken, location = t, self.address_map.location(entry)
         device, buddy = self._raw_parts(dirty, region.device_sectors)
+        if buddy:
+            region.counts["buddy"] += 1
+            self.counts["buddy.writebacks"] += 1
+        return self._write_parts(entry, device, buddy, t)
+
+    def _write_parts(self, entry: int, device: int, buddy: int, t: int) -> int:
+        """Write device and buddy sectors of an entry; return when all are taken (ps)."""
+        taken, location = t, self.address_map.location(entry)
         self.dram.count("writeback", location, device)
         if device:
             taken = self.dram.write(location, device, t)
         if buddy:
             self.counts["link.writeback_bytes"] += SECTOR_BYTES * buddy
             taken = max(taken, self.link.write(SECTOR_BYTES * buddy, t))
-            region.counts["buddy"] += 1
-            self.counts["buddy.writebacks"] += 1
         return taken
 
     def _changed(self, entry: int, old: int, new: int) -> None:
