@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.paths import user_folder
 from buddysim.base.plugin_modules import installed, loaded, source_of, source_of_module
 from buddysim.base.returned import WrongReturn
 from buddysim.base.signals import Stopped, again, raise_lost
@@ -151,8 +152,14 @@ def watched() -> Iterator[list[BaseException]]:
 
 
 def report_folder() -> Path:
-    """Return the folder of reports: ``$XDG_STATE_HOME/buddysim``, else ``~/.local/state/buddysim``."""
-    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "buddysim"
+    """Return the folder of reports: ``$XDG_STATE_HOME/buddysim``, else ``~/.local/state/buddysim``.
+
+    Raises
+    ------
+    FileNotFoundError
+        the user has no home folder
+    """
+    return user_folder("XDG_STATE_HOME", ".local/state")
 
 
 def report_of(error: BaseException) -> str:
@@ -174,14 +181,16 @@ def report_of(error: BaseException) -> str:
 def _saved(error: BaseException) -> str:
     """Save the report under a name that tells faults apart, so that a fault in many points is one file."""
     where = "\n".join(_traceback_lines(error))
-    path = report_folder() / f"unexpected-{hashlib.sha256(where.encode('utf-8', 'replace')).hexdigest()[:12]}.txt"
+    begin = ""
     try:
+        path = report_folder() / f"unexpected-{hashlib.sha256(where.encode('utf-8', 'replace')).hexdigest()[:12]}.txt"
+        begin = f"{path}: "
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(report_of(error))
-    except (OSError, RuntimeError) as problem:  # RuntimeError: no home folder
-        return f"no report saved: {path}: {getattr(problem, 'strerror', None) or problem}"
+    except OSError as problem:
+        return f"no report saved: {begin}{problem.strerror or problem}"
     return f"report saved in {path}"
 
 

@@ -11,14 +11,21 @@ from functools import cache
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
+from buddysim.base.paths import user_folder
 from buddysim.base.terminal import say
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_root() -> Path:
-    """Return the folder of the cache: ``$XDG_CACHE_HOME/buddysim``, else ``~/.cache/buddysim``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "buddysim"
+    """Return the folder of the cache: ``$XDG_CACHE_HOME/buddysim``, else ``~/.cache/buddysim``.
+
+    Raises
+    ------
+    FileNotFoundError
+        the user has no home folder
+    """
+    return user_folder("XDG_CACHE_HOME", ".cache")
 
 
 def cache_subfolder(name: str = "") -> Path:
@@ -29,8 +36,10 @@ def cache_subfolder(name: str = "") -> Path:
     BuddysimError
         a folder that belongs to another user: its files could be anything
     """
-    folder = cache_root() / name
+    begin = ""
     try:
+        folder = cache_root() / name
+        begin = f"{folder}: "
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_owner(folder)
         if folder.stat().st_mode & _OTHERS:
@@ -38,7 +47,7 @@ def cache_subfolder(name: str = "") -> Path:
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError as error:
-        return _temporary(folder, error.strerror or str(error)) / name
+        return _temporary(f"{begin}{error.strerror or error}") / name
 
 
 def is_own(path: Path) -> bool:
@@ -56,8 +65,8 @@ def is_own(path: Path) -> bool:
 
 
 @cache
-def _temporary(folder: Path, reason: str) -> Path:
-    say(f"note: {folder}: {reason}: it is only a cache: this command goes on without it")
+def _temporary(reason: str) -> Path:
+    say(f"note: {reason}: it is only a cache: this command goes on without it")
     temporary = Path(tempfile.mkdtemp(prefix="buddysim-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary

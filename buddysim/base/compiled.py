@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from buddysim.base.build_flags import COMPILE_ARGS, REPLAY_ARGS, SHARED_MODULE
-from buddysim.base.cache import cache_root, cache_subfolder, is_own
+from buddysim.base.cache import cache_subfolder, is_own
 from buddysim.base.errors import BuddysimError
 from buddysim.base.terminal import say
 
@@ -117,7 +117,7 @@ def _compile(source: Path, module: str, target: Path) -> None:
     missing = [name for name in ("Cython", "setuptools") if importlib.util.find_spec(name) is None]
     if missing or compiler is None or not headers.exists():
         raise BuddysimError(f"{source}: a plug-in in Cython is compiled at first use, which {NEEDS}")
-    say(f"compiling {source.name} (once; kept in {cache_root()})")
+    say(f"compiling {source.name} (once; kept in {target.parent.parent})")
     program = Path(__file__).with_name("compile_plugin.py")
     command = [sys.executable, str(program), str(source), module, str(target)]
     error = run_compiler(command, target)

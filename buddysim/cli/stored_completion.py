@@ -26,8 +26,8 @@ _FOLDER = "completion"
 _PACKAGE = Path(__file__).resolve().parents[1]
 #: Where a clone has the names of its traces.
 _MANIFEST = _PACKAGE.parent / "traces" / "MANIFEST.toml"
-#: With a RuntimeError Python says that the user has no home, with a ValueError that no file can have this name.
-_WITHOUT_CACHE = (BuddysimError, OSError, PackageNotFoundError, RuntimeError, ValueError)
+#: With a ValueError Python says that no file can have this name.
+_WITHOUT_CACHE = (BuddysimError, OSError, PackageNotFoundError, ValueError)
 
 
 def stored_script(shell: str, plugin_files: Iterable[str]) -> str | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import shortened
 from buddysim.base.option import FILE, Option
+from buddysim.base.paths import expanded
 from buddysim.base.ranges import parse_range
 from buddysim.machine.units import parse_size
 
@@ -52,7 +53,7 @@ def file_value(raw: object) -> str:
     """The absolute path of a file of the user's, without ``..`` and links in its folders: one path for one file."""
     if not isinstance(raw, str | Path) or not str(raw).strip():
         raise ValueError("expected the path of a file")
-    path = Path(raw).expanduser()
+    path = expanded(raw)
     return str(path.parent.resolve() / path.name) if path.name not in ("", "..") else str(path.resolve())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from buddysim.base.budget import within_budget
+from buddysim.base.paths import expanded
 from buddysim.base.textfile import parse_toml, read_text
 from buddysim.machine.presets import every_preset
 from buddysim.sweep.axis import Axis
@@ -55,7 +56,7 @@ def _without(table: Any, names: Mapping[str, Any], prefix: str = "") -> Any:
 
 def _resolved(folder: Path, axis: Axis | None, name: str, text: str) -> str:
     """Return the value of a text in the file: a relative path begins at the file's folder."""
-    path = Path(text).expanduser()
+    path = expanded(text)
     named = axis is None or axis.file or (name == "machine" and text not in every_preset() and _is_path(text))
     if named or (name == "network" and _is_path(text)):
         return str(path if path.is_absolute() else (folder / path).absolute())

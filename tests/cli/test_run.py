@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ def ran(capsys, *arguments):
 
 def counted(result):
     return {key: value for key, value in result.items() if not key.startswith(NOT_COMPARED)}
+
+
+def test_the_same_bytes_twice(stream, tmp_path, capsys):
+    """No file has the simulator's speed, which differs between any two runs."""
+    kinds = ("json", "parquet") if find_spec("pyarrow") else ("json",)
+    for name in ("a", "b"):
+        written = [f"--{kind}={tmp_path / name}.{kind}" for kind in kinds]
+        assert "simulated in" in ran(capsys, stream, *written)
+    for kind in kinds:
+        assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+    assert "speed." not in (tmp_path / "a.json").read_text()
 
 
 def test_shows_buddy_and_ideal_side_by_side_on_one_screen(stream, capsys):

@@ -101,6 +101,16 @@ def test_bus_reservations_equal_its_reference_model(burst, ccd, requests, refres
     assert fast.pushed == 0
 
 
+@pytest.mark.parametrize("bursts", [1, 2, 4])
+@pytest.mark.parametrize("reserved", [56, 63, 64, 65, 200])
+def test_reserved_slots_that_were_not_searched_are_passed(reserved, bursts):
+    """Where the 64 slots from the start have no free one, zeros of 0 must not be counted, which the sanitizers see."""
+    fast, naive = BusReservations(2000, 1), RefBusReservations(2000, 1)
+    for slot in range(8, 8 + reserved):
+        assert fast.reserve(0, slot, 1) == naive.reserve(slot, 1) == (slot, slot)
+    assert fast.reserve(0, 8, bursts) == naive.reserve(8, bursts) == (8 + reserved, 7 + reserved + bursts)
+
+
 @st.composite
 def lines(draw, kind):
     mask = draw(st.integers(1, 15))

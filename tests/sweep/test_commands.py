@@ -344,6 +344,7 @@ def test_a_point_that_fails_is_said_and_stops_nobody(tmp_path: Path, capsys: pyt
         (["sweep", LUD, "--threshold", "much"], "expected a number"),
         (["sweep", LUD, "--threshold", "7"], "expected a fraction from 0 to 1"),
         (["sweep", "no-such.bin"], "no-such.bin: trace not found"),
+        (["sweep", "~no-such/t.bin"], "~no-such/t.bin: trace not found"),
         (["sweep", "no-such.toml"], "no-such.toml: can't read the study file"),
         (["sweep", "train"], "no network"),
         (["sweep", "train", "vgg91"], "vgg"),
