@@ -168,8 +168,33 @@ def test_a_constructor_of_a_library(tmp_path: Path) -> None:
         ((name, size),) = [(one.name, one.bytes) for one in trace.allocations]
         assert name.startswith("make (libearly.c:")
         assert size == 300_000
-        read = set(np.unique(trace.snapshots[-1].read(0)[1]).tolist())
-        assert 7 in read <= {0, 7}  # a busy computer may take the last snapshot while the bytes are written
+        assert np.unique(trace.snapshots[-1].read(0)[1]).tolist() == [7]
+
+
+LATE_WRITES = """
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+int main(int count, char **words) {
+    unsigned char *block = malloc(300000);
+    memset(block, 3, 300000);
+    while (clock() < CLOCKS_PER_SEC / 10) {}
+    memset(block, 7, 300000);
+    if (count > 1) free(block);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("words", "last"), [((), 7), (("frees",), 3)], ids=["kept", "freed"])
+def test_what_is_written_last_is_in_the_last_snapshot(tmp_path: Path, words: tuple[str, ...], last: int) -> None:
+    """By time, a snapshot at the end has what was written since the one before; what is freed by then has no part."""
+    program = compiled(tmp_path, "late", LATE_WRITES, "-fno-builtin")
+    done = capture("--every-seconds", "0.06", "--", program, *words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    with open_trace(tmp_path / "out.bin") as trace:
+        (block,) = [number for number, one in enumerate(trace.allocations) if one.bytes == 300_000]
+        assert np.unique(trace.snapshots[-1].read(block)[1]).tolist() == [last]
 
 
 OWN_MALLOC = """

@@ -139,6 +139,7 @@ void start_hooks(void);
 void send_message(enum message message, uint64_t position, uint64_t problem, const char *text);
 void prepare_snapshots(void);
 bool take_snapshot(uint64_t position);
+bool holds_last_allocations(void);
 void wait_for_last_image(void);
 void start_trigger(void);
 void stop_trigger(void);

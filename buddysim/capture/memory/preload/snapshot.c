@@ -25,6 +25,7 @@ pid_t owner;
 static uint64_t loaded_ns;
 static pid_t last_image;
 uint64_t last_image_bytes;
+static uint64_t last_table_bytes;
 size_t system_page;
 static const char zeros[4096];
 static _Atomic(uint32_t) *connected; /* shared with the image: it has connected to the capture command */
@@ -256,6 +257,20 @@ void wait_for_last_image(void) {
     last_image = 0;
 }
 
+static uint64_t table_bytes(void) {
+    uint64_t bytes = 0;
+    for (size_t item = 0; item < table.count; item++) bytes += table.items[item].bytes;
+    return bytes;
+}
+
+/* Whether the allocations are at least as large as those of the last snapshot. */
+bool holds_last_allocations(void) {
+    pthread_mutex_lock(&table_lock);
+    bool holds = table_bytes() >= last_table_bytes;
+    pthread_mutex_unlock(&table_lock);
+    return holds;
+}
+
 /* The caller holds the trigger's lock and no other lock of this library. */
 bool take_snapshot(uint64_t position) {
     if (getpid() != owner) { /* a child made without the fork handlers */
@@ -270,8 +285,8 @@ bool take_snapshot(uint64_t position) {
     sigfillset(&all);
     pthread_mutex_lock(&table_lock);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    last_image_bytes = untracked_bytes();
-    for (size_t item = 0; item < table.count; item++) last_image_bytes += table.items[item].bytes;
+    last_table_bytes = table_bytes();
+    last_image_bytes = untracked_bytes() + last_table_bytes;
     long image = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
     if (image == 0) run_image(position);
     int problem = errno;

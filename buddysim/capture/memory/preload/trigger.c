@@ -115,10 +115,12 @@ void before_free(void) {
     errno = problem;
 }
 
-/* The program ends: a run too short for any snapshot gets one now. */
+/* The program ends: a run too short for any snapshot gets one now. So does one by time whose memory is still there: of
+ * what it wrote since its last snapshot nothing else says. */
 void stop_trigger(void) {
     pthread_mutex_lock(&trigger_lock);
     atomic_store(&stopped, true);
-    if (!atomic_load(&snapshots_taken)) take_snapshot(current_position());
+    if (!atomic_load(&snapshots_taken) || (settings.trigger == BY_TIME && holds_last_allocations()))
+        take_snapshot(current_position());
     pthread_mutex_unlock(&trigger_lock);
 }
