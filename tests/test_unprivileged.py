@@ -25,9 +25,13 @@ READS_ALL = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 #: With {} for the user's folder, TRACE for a trace and STORE for a store of another user; and what the end must be.
 COMMANDS = (
     (("run", "TRACE", "--scheme", "ideal,buddy", "--sensitivity", "none", "--json", "{}/r.json"), 0),
-    (("train", "alexnet", "--batch", "4", "--scheme", "baseline-p", "--timeline", "{}/x.svg"), 0),
+    pytest.param(
+        ("train", "alexnet", "--batch", "4", "--scheme", "baseline-p", "--timeline", "{}/x.svg"),
+        0,
+        marks=pytest.mark.slow,
+    ),
     (("results", "--store", "STORE"), 0),
-    (("sweep", "TRACE", "--store", "STORE", "--workers", "1"), 0),  # its result is there
+    pytest.param(("sweep", "TRACE", "--store", "STORE", "--workers", "1"), 0, marks=pytest.mark.slow),  # it is there
     (("sweep", "TRACE", "--set", "seed=7", "--store", "STORE", "--workers", "1"), 2),
     (("train", "alexnet", "--batch", "4", "--scheme", "baseline-p", "--json", "STORE/r.json"), 2),
 )

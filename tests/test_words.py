@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import re
 import sys
 import tomllib
@@ -24,7 +23,6 @@ from buddysim.machine.model import keys
 from buddysim.machine.section import field_keys
 from buddysim.machine.training_table import TrainingConfig
 from buddysim.report.counter_texts import counter_texts
-from tests.syntax_trees import nodes_of
 
 ROOT = Path(__file__).parents[1]
 WORDS = ROOT / "tests" / "words.toml"
@@ -319,18 +317,18 @@ def test_hits_are_of_names_and_texts(tmp_path, monkeypatch, name, source, expect
     assert {hit.word for hit in all_hits([tmp_path / name])} == expected
 
 
+PYTHON_CLASS = re.compile(r"^[ \t]*class (\w+)", re.MULTILINE)
+CYTHON_CLASS = re.compile(r"^(?:(?:cdef )?class|[ \t]*cdef struct) (\w+)", re.MULTILINE)
+
+
 def classes() -> dict[str, set[str]]:
     """Return the paths without suffix that define a class, by its name."""
     homes = defaultdict(set)
     for path in (ROOT / "buddysim").rglob("*"):
         if path.suffix in (".py", ".pyx", ".pxd") and "__pycache__" not in path.parts:
-            if path.suffix == ".py":
-                names = [node.name for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
-            else:
-                text = path.read_text(encoding="utf-8")
-                names = re.findall(r"^(?:cdef )?class (\w+)|^\s*cdef struct (\w+)", text, flags=re.M)
-                names = [one or two for one, two in names]
-            for name in names:
+            text = path.read_text(encoding="utf-8")
+            pattern = PYTHON_CLASS if path.suffix == ".py" else CYTHON_CLASS
+            for name in pattern.findall(text):
                 homes[name].add(path.relative_to(ROOT).with_suffix("").as_posix())
     return homes
 

@@ -371,7 +371,14 @@ def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
-@pytest.mark.parametrize("shell", ["2>&-", "<&- >&- 2>&-", "> /dev/full 2> /dev/full"])
+@pytest.mark.parametrize(
+    "shell",
+    [
+        pytest.param("2>&-", marks=pytest.mark.slow),
+        pytest.param("<&- >&- 2>&-", marks=pytest.mark.slow),
+        "> /dev/full 2> /dev/full",
+    ],
+)
 def test_runs_without_standard_error(trace: Path, shell: str) -> None:
     for unbuffered in ("", "1"):
         settings = {"PYTHONUNBUFFERED": unbuffered}

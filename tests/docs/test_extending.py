@@ -169,6 +169,7 @@ def first_touch() -> Path:
     return source
 
 
+@pytest.mark.slow
 def test_scheme_reports_its_device_memory_and_gets_the_equal_capacity(first_touch: Path, tmp_path: Path) -> None:
     """A plug-in scheme that limits device memory is shown with it, and obeys --equal-capacity."""
     plugin = f"--plugin {first_touch} --scheme buddy,first-touch --sensitivity none"

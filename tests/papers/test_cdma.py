@@ -53,6 +53,7 @@ def test_ratios_are_averaged_by_size(table: TableContents) -> None:
     assert network_results.density is None
 
 
+@pytest.mark.slow
 def test_every_network_algorithm_and_layout() -> None:
     small = {"AlexNet": ("alexnet-cifar10", 64)}
     contents = GeneratedContents(0.4, 3)
@@ -86,6 +87,7 @@ def test_the_networks_are_in_the_zoo() -> None:
         assert batch in (128, 256, 512)
 
 
+@pytest.mark.slow
 def test_the_shipped_measurement_on_the_papers_networks() -> None:
     zvc, paper, zlib = Codec(), Codec(masks=False), Codec("zlib", "NHWC")
     sparsity, exact, counted, with_repeats, without_repeats = [], [], [], [], []

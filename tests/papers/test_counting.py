@@ -77,6 +77,7 @@ def test_weights_once_and_the_entire_network(training: SavedResults) -> None:
     assert saved_percent(result, "peak") == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_reported_zeros_are_in_every_map_but_the_images() -> None:
     assert performance_numbers.mean_ratio(performance_numbers.REPORTED) == pytest.approx(1 / 0.38)
     assert (

@@ -31,7 +31,10 @@ def result_of(trace, options, processors, hash_seed):
 
 @pytest.mark.parametrize(
     ("trace", "options"),
-    [("lud256.bin", ["--kernels", "0:1"]), ("adamw.bin", ["--no-sensitivity"])],
+    [
+        ("lud256.bin", ["--kernels", "0:1"]),
+        pytest.param("adamw.bin", ["--no-sensitivity"], marks=pytest.mark.slow),
+    ],
     ids=["lud256.bin", "adamw.bin"],
 )
 def test_processors_and_hash_seeds_change_nothing(trace, options):

@@ -65,6 +65,7 @@ def test_ratios_that_are_printed_alike_count_as_equal() -> None:
         assert tool.coverage([1.05] * 9 + ratios, 9).fails == fails
 
 
+@pytest.mark.slow
 def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
     """lud256 with 20 changes, with the runs of its ranges and with unchanged ones instead."""
     measured = tool.measure(TRACES / "lud256.bin", MACHINE, 20, [tool.CHECK], tool.SCHEMES)

@@ -98,6 +98,7 @@ def test_fdtds_size_maps_are_those_of_its_contents() -> None:
         assert compared == 10 * (3 * 16 * 64 + 16)
 
 
+@pytest.mark.slow
 def test_kv_caches_overflow_and_are_bound_by_the_link() -> None:
     """With the defaults of `run`, half the link's bandwidth takes 1.7 times as long, and twice as much 0.7 times."""
     times = {}

@@ -41,6 +41,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> BuddyStudy:
     return BuddyStudy(SavedResults(Store.at(folder / "store")), folder, "small")
 
 
+@pytest.mark.slow
 def test_every_number_has_its_simulated_value_or_was_not_run(tool: ModuleType, study: BuddyStudy) -> None:
     comparisons = tool.compare(study)
     assert [one.reported.id for one in comparisons] == list(reported_values("buddy-paper.md"))
@@ -59,6 +60,7 @@ def test_a_bar_has_the_status_of_its_error(tool: ModuleType, simulated: float, s
     assert tool.status_of(PaperComparison(reported, SimulatedValue(simulated))) == status
 
 
+@pytest.mark.slow
 def test_the_tool_stores_the_table_and_the_figures_of_the_text(
     tool: ModuleType, study: BuddyStudy, tmp_path: Path
 ) -> None:

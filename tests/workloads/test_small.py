@@ -139,6 +139,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_sizes_of_the_run_are_those_of_the_arrays(tmp_path: Path) -> None:
     """EP's numbers don't compress; its last, partial pass leaves the unused end of the sums at zero."""
     path = tmp_path / "ep.bin"

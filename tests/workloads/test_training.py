@@ -135,7 +135,7 @@ def test_a_trace_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @needs_images
-@pytest.mark.parametrize("name", ["squeezenet", "biglstm"])
+@pytest.mark.parametrize("name", ["squeezenet", pytest.param("biglstm", marks=pytest.mark.slow)])
 def test_shapes_without_memory_are_those_of_a_training(name: str) -> None:
     from buddysim.workloads.training.observe import ObservedIteration, train
     from buddysim.workloads.training.scaled_network import graph_of

@@ -6,6 +6,7 @@ import ast
 import errno
 import io
 import lzma
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -215,9 +216,15 @@ ALLOWED = {
 }
 
 
+#: A file without any of these words has no parser: it needs no syntax tree.
+WORDS = re.compile("|".join(sorted({name.rpartition(".")[2] for name in CALLS | METHODS | MODULES | NAMES})))
+
+
 def parsers_in(path: Path) -> set[str]:
     """Return the parsers that a file calls or imports."""
-    parsers = set()
+    parsers: set[str] = set()
+    if not WORDS.search(path.read_text(encoding="utf-8")):
+        return parsers
     for node in nodes_of(path):
         if isinstance(node, ast.Import):
             parsers |= {one.name for one in node.names if one.name in MODULES or one.name.partition(".")[0] in MODULES}
