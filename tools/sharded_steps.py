@@ -141,12 +141,17 @@ def _lines(steps: Sequence[SimulatedStep]) -> Iterator[str]:
     yield ""
     yield "| row | model | tokens | batch | recomputed | measured, ms | simulated / measured | without |"
     yield "|---|---|---|---|---|---|---|---|"
+    borrowed: dict[str, str] = {}
     for one in steps:
         row = one.row
+        if row.attention == "flash1" and (other := iteration_constants().flash1_gpu(row.gpu)) != row.gpu:
+            borrowed[row.gpu] = other
         yield (
             f"| {row.id} | {row.model} | {row.tokens:,} | {row.batch} | {row.recompute} | {row.ms:,.0f} | "
             f"{one.ratio:.2f} | {one.alone_ms / row.ms:.2f} |"
         )
+    for gpu, other in borrowed.items():
+        yield f"\nFlashAttention 1 on {gpu} has no factors of its own: those of {other} are taken."
     yield from _MISSES.splitlines()
 
 

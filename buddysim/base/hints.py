@@ -26,6 +26,19 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f" (nearest: {matches})" if matches else ""
 
 
+def misspelling_hint(name: str, known: Iterable[str], cutoff: float) -> str:
+    """As `hint`, of names that look alike though they name different things: the nearest has the same digits.
+
+    Parameters
+    ----------
+    cutoff : how alike they are at least, from 0 to 1
+    """
+    digits = [one for one in name if one.isdigit()]
+    alike = {one.lower(): one for one in known if [digit for digit in one if digit.isdigit()] == digits}
+    matches = difflib.get_close_matches(name.lower(), list(alike), n=1, cutoff=cutoff)
+    return f" (nearest: {alike[matches[0]]})" if matches else ""
+
+
 def shortened(text: object, limit: int = 60) -> str:
     """``repr`` of a user's input, cut so that an error stays one readable line."""
     if isinstance(text, str | bytes) and len(text) > 4 * limit:

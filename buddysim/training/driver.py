@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def simulate_outcome(
-    network: Network | str | os.PathLike[str],
+    network: Network | str | os.PathLike[str] | Mapping[str, Any],
     batch: int,
     machine: TrainingMachine | str | None,
     scheme: str | None,
@@ -75,7 +76,7 @@ def simulate_request(request: TrainingRequest, cost: CostModel | None = None) ->
 
 @collection_paused()
 def simulate(
-    network: Network | str | os.PathLike[str],
+    network: Network | str | os.PathLike[str] | Mapping[str, Any],
     batch: int,
     machine: TrainingMachine | str | None = TrainingRequest.machine,
     scheme: str | None = TrainingRequest.scheme,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
@@ -43,14 +45,19 @@ def _is_config(path: Path) -> bool:
 
 
 @within_budget
-def load_network(network: str | os.PathLike[str]) -> Network:
+def load_network(network: str | os.PathLike[str] | Mapping[str, Any]) -> Network:
     """The network that a name or a file stands for.
 
     Parameters
     ----------
     network : a registered name, with settings behind a colon where it has some (``gpt2:tokens=512``), the path of a
-        network file (``.toml``), of a model's configuration or of a captured operator graph (``.json``)
+        network file (``.toml``), of a model's configuration or of a captured operator graph (``.json``); or the content
+        of such a configuration
     """
+    if isinstance(network, Mapping):
+        from buddysim.training.recorded_step.from_config import network_from_config
+
+        return network_from_config(network)
     name = os.fspath(network)
     if name.endswith(".json") and _is_config(Path(name)):
         from buddysim.training.recorded_step.from_config import network_from_config

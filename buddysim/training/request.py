@@ -50,12 +50,12 @@ class TrainingRequest:
     config : what a model's configuration leaves open
     """
 
-    network: Network | str | os.PathLike[str] = option_field(
+    network: Network | str | os.PathLike[str] | Mapping[str, Any] = option_field(
         str,
         "name of a network (see: networks list), a network file, or a model's config.json",
         metavar="NAME|FILE",
         completes="network",
-        python="a `Network`",
+        python="a `Network`, the content of a config.json",
     )
     batch: int | None = option_field(
         int,

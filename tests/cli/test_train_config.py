@@ -118,6 +118,7 @@ def test_a_request_in_python_is_the_command_lines(config: str, capsys: pytest.Ca
     code, out, _ = run(capsys, "train", config, *GPU, "--scheme", "eager", *arguments)
     assert code == 0
     result = simulate(config, 2, "h100-sxm", sequence=64, loss="chunked:4", optimizer="sgd")
+    assert simulate(CONFIG, 2, "h100-sxm", sequence=64, loss="chunked:4", optimizer="sgd").counters == result.counters
     shown = json.loads(out)["eager"]
     assert shown == json.loads(json.dumps(result.to_dict()))
     assert shown["provenance"]["network_options"]["loss"] == "chunked:4"

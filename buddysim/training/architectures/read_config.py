@@ -10,7 +10,7 @@ from typing import Any
 
 from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import hint, shortened
+from buddysim.base.hints import misspelling_hint, shortened
 from buddysim.base.parsers.typed import InvalidContentError, model_of
 from buddysim.base.textfile import read_json
 from buddysim.training.architectures.architecture import Architecture
@@ -94,7 +94,7 @@ def _architecture_of(content: Mapping[str, Any], where: str) -> Architecture:
     if not named:
         raise BuddysimError(
             f"{where}: architectures: {shortened(classes[0])} is not known: expected one of {', '.join(known)}"
-            f"{hint(classes[0], known)}"
+            f"{misspelling_hint(classes[0], known, 0.9)}"
         )
     architecture: Architecture = known[named[0]]
     if model_type is not None and model_type != architecture.model_type:
@@ -112,6 +112,6 @@ def _architecture_of_type(known: Mapping[str, Architecture], model_type: object,
             f"{where}: architectures: expected a list with one of {', '.join(known)}, found no such key"
         )
     if model_type not in types:
-        near = hint(model_type, types) if isinstance(model_type, str) else ""
+        near = misspelling_hint(model_type, types, 0.8) if isinstance(model_type, str) else ""
         raise BuddysimError(f"{where}: model_type: expected one of {', '.join(types)}, found {shown(model_type)}{near}")
     return types[str(model_type)]

@@ -99,6 +99,14 @@ class IterationConstants:
     flash1: Mapping[str, Mapping[str, float]]
     flash1_small_heads: float
 
+    def flash1_gpu(self, gpu: str) -> str:
+        """Return the GPU whose factors count for a GPU: itself, else one of its compute capability, else the first."""
+        if gpu in self.flash1:
+            return gpu
+        own = TrainingMachine.load(gpu).training.compute_capability
+        alike = (one for one in self.flash1 if TrainingMachine.load(one).training.compute_capability == own)
+        return next(alike, next(iter(self.flash1)))
+
 
 @cache
 def iteration_constants() -> IterationConstants:
@@ -204,7 +212,9 @@ def has_small_heads(step: TimedStep, parts: StepParts) -> bool:
 
 def step_ms(step: TimedStep, parts: StepParts, constants: IterationConstants) -> float:
     """Return the predicted milliseconds of a step: the longer of the GPU's and the host's line."""
-    slower = constants.flash1[step.gpu] if step.attention == "flash1" else {"forward": 1.0, "backward": 1.0}
+    slower: Mapping[str, float] = {"forward": 1.0, "backward": 1.0}
+    if step.attention == "flash1":
+        slower = constants.flash1[constants.flash1_gpu(step.gpu)]
     attention = slower["forward"] * parts.attention_ms + slower["backward"] * parts.attention_backward_ms
     if has_small_heads(step, parts):
         attention *= constants.flash1_small_heads

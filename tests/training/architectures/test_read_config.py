@@ -153,6 +153,25 @@ def test_an_architecture_that_is_not_known_is_named_with_those_that_are() -> Non
     assert all(name in text for name in REGISTRY.names())
 
 
+@pytest.mark.parametrize(
+    ("key", "name", "near"),
+    [
+        ("architectures", "MambaForCausalLM", ""),
+        ("architectures", "Gemma3ForCausalLM", ""),
+        ("architectures", "WhisperForConditionalGeneration", ""),
+        ("architectures", "llamaforcausallm", " (nearest: LlamaForCausalLM)"),
+        ("model_type", "mamba", ""),
+        ("model_type", "gemma3", ""),
+        ("model_type", "lama", " (nearest: llama)"),
+    ],
+)
+def test_a_class_is_named_as_the_nearest_only_where_it_is_near(key: str, name: str, near: str) -> None:
+    """Another model is no misspelling, however alike their names end."""
+    content = {**LLAMA, "architectures": None, key: [name] if key == "architectures" else name}
+    text = problem_of(content)
+    assert text.partition(" (nearest")[2] == near.partition(" (nearest")[2]
+
+
 def test_class_and_type_may_not_contradict_each_other() -> None:
     text = problem_of({**LLAMA, "model_type": "qwen2"})
     assert text == "model_type: expected 'llama', as architectures has LlamaForCausalLM, found 'qwen2'"

@@ -33,6 +33,14 @@ def test_a_step_is_the_longer_line() -> None:
     assert step_ms(older, replace(parts, head_size=64), CONSTANTS) == 11.0
 
 
+def test_a_gpu_without_factors_takes_those_of_its_compute_capability() -> None:
+    constants = IterationConstants(0.5, {"h100-sxm": {"forward": 9.0}, **CONSTANTS.flash1}, 0.5)
+    assert [constants.flash1_gpu(gpu) for gpu in ("a100-40", "a100-80", "v100")] == ["a100-80", "a100-80", "h100-sxm"]
+    parts = StepParts(5.0, 1.0, 2.0, 7.0, 4.0, 0.0, head_size=128)
+    older = replace(STEP, attention="flash1", gpu="a100-40")
+    assert step_ms(older, parts, constants) == 15.0
+
+
 def test_what_no_step_tells_is_not_fitted() -> None:
     """Steps of large heads say nothing of small ones; with one of small heads, their factor of 0.5 is found."""
     older = replace(STEP, attention="flash1", source="llmfoundry-a100-80", part="step")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -36,6 +37,12 @@ def test_the_page_has_every_step_and_medians_by_hand() -> None:
     assert all(f"| {one.id} |" in shown for one in steps_of_several_gpus())
     assert shown.partition("| litgpt")[0] == text.partition("| litgpt")[0]
     assert shown.partition("## What misses")[2] == text.partition("## What misses")[2]
+
+
+def test_the_page_says_whose_factors_a_gpu_without_them_takes() -> None:
+    row = replace(next(one for one in steps_of_several_gpus() if one.attention == "flash1"), gpu="a100-40")
+    text = page([SimulatedStep(row, row.ms, row.ms)])
+    assert "FlashAttention 1 on a100-40 has no factors of its own: those of a100-80 are taken." in text
 
 
 def test_the_index_has_the_errors_of_the_page() -> None:
