@@ -13,6 +13,7 @@ from buddysim.browser.arguments import parsed
 from buddysim.browser.memory_series import memory_at_peak, memory_over_time
 from buddysim.browser.question import command_line, error_part, fit_arguments
 from buddysim.cli import fit
+from buddysim.report.fit_answer import plan_answer
 from buddysim.report.fit_lines import answer_lines
 from buddysim.training.fitting.fit import answer_to
 from buddysim.training.fitting.mixed_program import Solver, solve_with_scipy
@@ -62,6 +63,12 @@ def _progress(report: Report | None, count: int, one: TriedPlan) -> None:
         report({"part": "search", "plans": count, "time_ms": one.time_ps / PS_PER_MS, "used_bytes": one.used_bytes})
 
 
+def _sentence(result: FitResult) -> str:
+    """Return the sentence that replaces that of the schemes; "" where the plan changes it in nothing."""
+    plan, plain = result.result.to_dict(), result.plain.to_dict()
+    return plan_answer(plan, plain) if result.fits and not plain["fits"] else ""
+
+
 def _shown(result: FitResult) -> dict[str, Any]:
     try:
         code = result.plan_python()
@@ -69,7 +76,7 @@ def _shown(result: FitResult) -> dict[str, Any]:
         code = ""
     counters = result.to_dict()
     return {
-        "lines": answer_lines(result), "rows": counters["plan"], "scheme": result.scheme, "placement": result.placement,
+        "lines": answer_lines(result), "sentence": _sentence(result), "rows": counters["plan"], "scheme": result.scheme, "placement": result.placement,
         "fits": result.fits, "excess": result.excess, "bound_ms": counters["bounds.time_ms"],
         "time_ms": counters["time_ms"], "time_min_ms": counters["time_min_ms"], "time_max_ms": counters["time_max_ms"],
         "used_bytes": counters["used_bytes"], "py": code, "shown": "the plan", "memory": memory_at_peak(result.outcome),

@@ -16,7 +16,12 @@ FLAGS = {
     "optimizer": "--optimizer",
     "batch": "--batch",
     "sequence": "--sequence",
+    "lora": "--lora",
+    "fsdp": "--fsdp",
+    "link": "--link",
 }
+#: Options without a value: fields that are checked or not.
+SWITCHES = {"qlora": "--qlora"}
 
 
 def train_arguments(question: Mapping[str, str]) -> list[str]:
@@ -24,7 +29,7 @@ def train_arguments(question: Mapping[str, str]) -> list[str]:
 
     Parameters
     ----------
-    question : texts by field, ``"model"`` and those of `FLAGS`; an empty one is not given
+    question : texts by field, ``"model"`` and those of `FLAGS` and `SWITCHES`; an empty one is not given
     """
     return ["train", *_arguments(question), "--scheme", "all"]
 
@@ -36,7 +41,8 @@ def fit_arguments(question: Mapping[str, str]) -> list[str]:
 
 def _arguments(question: Mapping[str, str]) -> list[str]:
     options = [part for field, flag in FLAGS.items() if question.get(field) for part in (flag, question[field])]
-    return [question["model"], *options]
+    switches = [flag for field, flag in SWITCHES.items() if question.get(field)]
+    return [question["model"], *options, *switches]
 
 
 def command_line(arguments: list[str]) -> str:
@@ -52,7 +58,7 @@ def error_part(error: BuddysimError, question: Mapping[str, str]) -> dict[str, s
 
 def field_of(line: str, question: Mapping[str, str]) -> str:
     """Return the field that an error is about: the one whose option it names, else the model."""
-    for field, flag in FLAGS.items():
+    for field, flag in (*FLAGS.items(), *SWITCHES.items()):
         if line.startswith((flag, f"{field} ", f"{field}:")) or f"argument {flag}:" in line:
             return field
     return "machine" if line.startswith(f"{question.get('machine')}: ") else "model"

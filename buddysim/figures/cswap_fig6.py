@@ -41,8 +41,11 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
         }
         style.draw_grouped_bars(panel, list(NETWORKS), series)
         panel.set_title(f"{case.panel}: {case.dataset}, {case.machine}", fontsize=9, loc="left")
+        for x in range(len(NETWORKS)):
+            if all(values[x] is None for values in series.values()):
+                panel.annotate("does not train", (x, 0), (0, 4), textcoords="offset points", ha="center", fontsize=7)
         panel.axhline(1, color=style.PALE, linewidth=0.8)
-    axes[0][1].legend(ncols=3, fontsize=7, frameon=False)
+    style.add_legend(axes[0][1], 5)
     axes[0][0].set_ylabel("speedup over vDNN")
     style.add_caption(
         axes[0][0], f"{training_text()}; 'paper': codec times through three points of the paper's Fig. 5."

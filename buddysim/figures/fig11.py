@@ -29,7 +29,6 @@ OPTIONS = study_style.OPTIONS
 WIDTH_IN = study_style.WIDTH_IN
 COLUMNS = ("workload", "group", "system", "performance", "same_input_performance", "paper_performance")
 _SYSTEMS = (BANDWIDTH, *map(link_text, LINKS_GBS))
-_ALL = "mean of all"
 
 
 def _reported() -> dict[tuple[str, str], float]:
@@ -37,9 +36,9 @@ def _reported() -> dict[tuple[str, str], float]:
     return {
         ("HPC mean", link_text(150)): 1 - reported_value("buddy-150-hpc") / 100,
         ("DL mean", link_text(150)): 1 - reported_value("buddy-150-dl") / 100,
-        (_ALL, link_text(200)): 1 + reported_value("buddy-200-all") / 100,
-        (_ALL, link_text(50)): 1 - reported_value("buddy-50-all") / 100,
-        (_ALL, BANDWIDTH): 1 + reported_value("buddy-bandwidth-all") / 100,
+        (study_style.MEAN_OF_ALL, link_text(200)): 1 + reported_value("buddy-200-all") / 100,
+        (study_style.MEAN_OF_ALL, link_text(50)): 1 - reported_value("buddy-50-all") / 100,
+        (study_style.MEAN_OF_ALL, BANDWIDTH): 1 + reported_value("buddy-bandwidth-all") / 100,
         ("alexnet", link_text(150)): 1 - reported_value("buddy-alexnet-150") / 100,
         ("alexnet", link_text(50)): 1 - reported_value("buddy-alexnet-50") / 100,
     }
@@ -62,7 +61,7 @@ def data(source: ResultSource) -> FigureTable:
                 of_group.append((name, group, system, relative_performance, same, _reported().get((name, system))))
         rows += of_group + _means(study_style.MEANS[group], group, of_group)
     every = [row for row in rows if row[0] not in study_style.MEANS.values()]
-    return study_style.make_table(source.buddy, "fig11", COLUMNS, rows + _means(_ALL, "all", every))
+    return study_style.make_table(source.buddy, "fig11", COLUMNS, rows + _means(study_style.MEAN_OF_ALL, "all", every))
 
 
 def _means(label: str, group: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from buddysim.figures.shared.figure_table import FigureTable
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.papers.buddy.buddy_study import paper_names
 from buddysim.papers.buddy.compressibility import ratios_over_run
-from buddysim.papers.buddy.digitized_figures import AXIS, figures
+from buddysim.papers.buddy.digitized_figures import AXIS, figures, workloads
 from buddysim.papers.reported_values import reported_value
 from buddysim.plotting import style
 
@@ -70,7 +70,10 @@ def _mean_text(table: FigureTable, group: str) -> str:
     rows = [row for row in table.rows_with(group=group) if row["ratio"]]
     if not rows:
         return ""
-    count = len({row["workload"] for row in rows})
+    count, all_of_group = len({row["workload"] for row in rows}), list(workloads().values()).count(group)
     simulated = geometric_mean(row["ratio"] for row in rows)
     reported = reported_value(f"buddy-fig3-{group.lower()}")
-    return f"{group}, geometric mean: simulated {simulated:.2f} ({count} workloads), paper {reported:g}."
+    return (
+        f"{group}, geometric mean: simulated {simulated:.2f} ({count} of {all_of_group} workloads), paper {reported:g} "
+        "(all)."
+    )

@@ -40,17 +40,17 @@ COLOURS: Mapping[str, str] = {
     "optimizer_state": "#8497a8",
     "gathered_shards": "#5b4a8a",
     "gradient_buckets": "#cfc6e6",
-    "inputs": "#222222",
+    "inputs": "#8a2a4a",
     "feature_maps": "#4a8bc9",
-    "encoded_maps": "#2e8b57",
+    "encoded_maps": "#1f6b41",
     "decoded_maps": "#a9d8b8",
     "logits": "#c55a11",
     "gradient_maps": "#c8dcef",
-    "temporaries": "#f4d9c0",
+    "temporaries": "#c4824e",
     "workspace": "#f4b183",
     "library_workspace": "#7f6000",
     "fragmentation": "#f0c040",
-    "context": "#d8d8d8",
+    "context": "#ececec",
 }
 
 

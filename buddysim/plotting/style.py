@@ -14,7 +14,10 @@ INK, PALE, REPORTED = "#222222", "#8a8a8a", "#b3261e"
 LINES_ONLY = (
     "Red lines: values that the paper's text reports for all bars; single bars could not be read from its figure."
 )
-SERIES = ("#1f4e79", "#9dc3e6", "#c55a11", "#f4b183", "#4f7942", "#b7d3a8", "#5b4a8a", "#cfc6e6", "#16202b")
+#: Each differs from each other one in lightness, neighbours by much.
+SERIES = (
+    "#1f4e79", "#9dc3e6", "#c55a11", "#f9d5b5", "#6f9e5f", "#e2f0d9", "#6b549c", "#a99bd6", "#16202b",
+)  # fmt: skip
 KINDS = {
     "weights": "#16202b",
     "weight gradients": "#5b4a8a",

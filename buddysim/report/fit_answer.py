@@ -34,13 +34,18 @@ def fit_answer(
         return ""
     if plain["fits"]:
         return f"fits as is, {_left(plain)} ({_largest(plain)})"
-    short = f"does not fit as is, {format_gib(shortfall_bytes(plain))} GiB short ({_largest(plain)})"
+    short = _short(plain)
     name = cheapest(results, simplest_first, allow_lossy)
     if name is not None:
         return f"{short}: {name} makes it fit, {_cost(results[name], plain)}, {_left(results[name])}"
     if any(makes_it_fit(one) for one in results.values()):
         return f"{short}: only lossy schemes make it fit (--allow-lossy)"
     return f"{short}: {'none of these schemes makes it fit' if complete else 'looking for a scheme'}"
+
+
+def plan_answer(plan: Flat, plain: Flat) -> str:
+    """Return the sentence where a plan of `fit` makes fit what does not fit as is."""
+    return f"{_short(plain)}: a plan makes it fit, {_cost(plan, plain)}, {_left(plan)}"
 
 
 def cheapest(results: Results, simplest_first: Mapping[str, Any], allow_lossy: bool = False) -> str | None:
@@ -75,6 +80,10 @@ def in_use(result: Flat) -> int:
     if not result["provenance"].get("network_options"):
         return held
     return held + sum(int(result["memory.by_kind"][kind]) for kind in NOT_TENSORS)
+
+
+def _short(plain: Flat) -> str:
+    return f"does not fit as is, {format_gib(shortfall_bytes(plain))} GiB short ({_largest(plain)})"
 
 
 def _cost(result: Flat, plain: Flat) -> str:

@@ -73,5 +73,5 @@ def _would_fit(result: FitResult) -> str:
     assert short is not None
     if short.failure.memory == "host":
         needed = result.outcome.pinned_bytes
-        return f"{format_gib(needed)} GiB of pinned host memory, or fewer weights on this GPU (--fsdp, --lora-rank)"
+        return f"{format_gib(needed)} GiB of pinned host memory, or fewer weights on this GPU (--fsdp, --lora)"
     return f"a GPU with {format_gib(result.search.best.used_bytes)} GiB, or a smaller batch or sequence"

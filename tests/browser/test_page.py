@@ -86,8 +86,10 @@ def ask(page: Any, **fields: str) -> None:
     """Fill fields as a person does: by the mouse and the keyboard; ask once, at the end."""
     for name, value in fields.items():
         field = page.locator(f"#{name}")
-        if name in ("model", "machine", "recipe", "optimizer"):
+        if name in ("model", "machine", "recipe", "optimizer", "link"):
             field.select_option(value)
+        elif name == "qlora":
+            field.set_checked(bool(value))
         else:
             field.fill(value)
     page.locator("#ask").click()
@@ -110,7 +112,7 @@ def without_python(results: dict[str, Any]) -> dict[str, Any]:
 
 def assert_as_the_command(page: Any, arguments: list[str], tmp_path: Path) -> None:
     """Compare the page with the command that it shows, to the last digit."""
-    command = page.input_value("#command")
+    command = page.text_content("#command")
     assert command == f"python -m buddysim {' '.join(arguments)}"
     of_page = without_python(json.loads(downloaded(page, "json", tmp_path).read_text()))
     saved = tmp_path / "of_command.json"
@@ -128,21 +130,23 @@ QUESTIONS = [
     {"model": "alexnet", "machine": "rtx-4090", "batch": "1024"},
     {"model": "vit-b16", "machine": "rtx-4090", "memory": "2GB", "batch": "8"},
     {"model": "bert-base", "machine": "h100-sxm", "batch": "2"},
+    {"model": "qwen3-0.6b", "machine": "rtx-4090", "lora": "16", "link": "pcie3", "qlora": "1"},
 ]
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one["model"])
 def test_every_number_is_the_command_lines(question: dict[str, str], page: Any, tmp_path: Path) -> None:
-    empty = dict.fromkeys(("memory", "batch", "sequence", "recipe", "optimizer"), "")
+    empty = dict.fromkeys(("memory", "batch", "sequence", "recipe", "optimizer", "lora", "fsdp", "link", "qlora"), "")
     ask(page, **{**empty, **question})
     finished(page)
     flags = {"memory": "--memory-budget"}
     given = [
         part
-        for name in ("machine", "memory", "recipe", "optimizer", "batch", "sequence")
+        for name in ("machine", "memory", "recipe", "optimizer", "batch", "sequence", "lora", "fsdp", "link")
         if question.get(name)
         for part in (flags.get(name, f"--{name}"), question[name])
     ]
+    given += ["--qlora"] if question.get("qlora") else []
     assert_as_the_command(page, ["train", question["model"], *given, "--scheme", "all"], tmp_path)
     sentence = page.text_content("#sentence")
     assert sentence.startswith(("fits as is", "does not fit as is"))
@@ -160,6 +164,7 @@ def test_the_plan_is_that_of_fit(page: Any, tmp_path: Path) -> None:
     assert main([*arguments, "--json", str(saved)]) == 0
     of_command = json.loads(saved.read_text())
     assert f"python -m buddysim {' '.join(arguments)}" in page.text_content("#plan")
+    assert ": a plan makes it fit, " in page.text_content("#sentence")
     rows = [row.locator("td").all_text_contents() for row in page.locator("#plan tr").all()[1:]]
     numbers = [
         f"{one['first']}-{one['last']}" if one["first"] < one["last"] else str(one["first"])
@@ -203,6 +208,9 @@ def test_bad_input_has_the_commands_line_next_to_its_field(page: Any, capsys: py
     assert main(["train", "resnet18", "--machine", "rtx-4090", "--batch", "0", "--scheme", "all"]) == 2
     assert capsys.readouterr().err == f"buddysim: error: {shown.text_content()}\n"
     assert page.evaluate("document.activeElement.id") == "batch"
+    # Nothing of the answer before is left next to it.
+    assert [page.text_content(f"#{name}") for name in ("sentence", "command", "legend", "caveats", "plan")] == [""] * 5
+    assert page.locator("figure svg").count() == 0
 
 
 @pytest.mark.parametrize(
@@ -226,10 +234,61 @@ def test_a_link_brings_the_question_back(browser: Any, page: Any, address: str) 
     page.goto(f"{address}#model=resnet18")
     finished(page)
     page.goto(link)
-    playwright.expect(page.locator("#command")).to_have_value(
+    playwright.expect(page.locator("#command")).to_have_text(
         "python -m buddysim train alexnet --machine titan-x --batch 16 --scheme all", timeout=MINUTE
     )
     finished(page)
+
+
+def test_a_link_that_names_no_model_has_no_answer(page: Any, address: str) -> None:
+    page.goto(f"{address}#model=nosuchmodel&machine=rtx-4090")
+    playwright.expect(page.locator("#model-error")).to_have_text("nosuchmodel: unknown: choose one of the list")
+    assert page.url == f"{address}#model=nosuchmodel&machine=rtx-4090"
+    assert page.text_content("#sentence") == page.text_content("#command") == ""
+    ask(page, model="alexnet")
+    finished(page)
+    assert "alexnet --machine rtx-4090" in page.text_content("#command")
+
+
+def test_what_a_link_lacks_is_said_on_both_sides(page: Any, address: str) -> None:
+    text = json.dumps({**CONFIG, "comment": "x" * 20_000})
+    page.evaluate("text => { document.getElementById('config').value = text; }", text)
+    page.locator("#ask").click()
+    finished(page)
+    assert page.text_content("#omitted") == "The link is without config.json: it has more than 20000 characters."
+    link = page.url
+    page.goto(f"{address}#model=alexnet")
+    finished(page)
+    assert page.text_content("#omitted") == ""
+    page.goto(link)
+    line = "config.json: the link is without it: paste or choose it"
+    playwright.expect(page.locator("#model-error")).to_have_text(line)
+    assert page.text_content("#command") == ""
+
+
+def test_back_returns_to_the_question_before(page: Any, address: str) -> None:
+    page.goto(f"{address}#model=alexnet&machine=titan-x")
+    finished(page)
+    ask(page, batch="2")
+    finished(page)
+    page.go_back()
+    playwright.expect(page.locator("#command")).to_contain_text("titan-x --batch 1", timeout=MINUTE)
+    finished(page)
+    assert page.input_value("#batch") == "1"
+
+
+def test_a_solver_that_is_not_loaded_is_said_and_loaded_later(browser: Any, address: str) -> None:
+    """The search ends with a line, the schemes' answer stays, and the next search has its solver."""
+    opened = browser.new_page()
+    opened.context.route("**/highs.mjs", lambda route: route.abort())
+    question = {"model": "alexnet", "machine": "titan-x", "memory": "1.1GB", "batch": "64"}
+    opened.goto(f"{address}#{urlencode(question)}")
+    playwright.expect(opened.locator("#plan")).to_contain_text("no plan: the solver is not loaded", timeout=3 * MINUTE)
+    assert opened.text_content("#sentence").startswith("does not fit as is")
+    opened.context.unroute("**/highs.mjs")
+    ask(opened, batch="65")
+    playwright.expect(opened.locator("#plan p").first).to_contain_text("fits: GPU memory", timeout=3 * MINUTE)
+    opened.close()
 
 
 def test_the_keyboard_reads_every_value(page: Any) -> None:
@@ -253,8 +312,16 @@ def test_a_cancelled_simulation_leaves_the_page_alive(page: Any) -> None:
 
 
 def test_without_a_network_after_the_first_load(page: Any) -> None:
+    """Not for a search, whose solver no search has loaded yet, nor for the new worker after a cancelled one."""
+    page.wait_for_function("navigator.serviceWorker.controller !== null", timeout=MINUTE)
     page.context.set_offline(True)
-    ask(page, batch="32")
+    ask(page, model="vit-b16", machine="rtx-4090", memory="1.6GB", batch="8")
+    playwright.expect(page.locator("#plan table")).to_be_visible(timeout=3 * MINUTE)
+    ask(page, batch="9")
+    page.locator("#cancel").click()
+    ask(page, model="alexnet", memory="", batch="32")
+    finished(page)
+    page.reload()
     finished(page)
     page.context.set_offline(False)
 
@@ -272,6 +339,10 @@ def test_screens_of_all_sizes(page: Any) -> None:
                 bottom = page.locator("#time-chart").bounding_box()
                 assert bottom["y"] + bottom["height"] <= height
             assert tall < 4000
+            cut = "node => node.scrollWidth > node.clientWidth + 1"
+            assert not any(page.evaluate(f"[...document.querySelectorAll('#legend, #command')].map({cut})"))
+            if width == 360:  # no plan is needed: no empty box
+                assert page.locator("#plan").bounding_box()["height"] < 60
             page.screenshot(path=SHOTS / f"{width}-{scheme}.png", full_page=True)
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 640, "height": 400})  # 1280 x 800 at 200 %

@@ -28,6 +28,15 @@ def test_empty_fields_are_not_given() -> None:
     ]  # fmt: skip
 
 
+def test_a_switch_is_given_when_it_is_on() -> None:
+    adapters = {"model": "qwen3-8b", "machine": "rtx-4090", "lora": "16", "link": "pcie3", "fsdp": "2", "qlora": "1"}
+    assert train_arguments(adapters) == [
+        "train", "qwen3-8b", "--machine", "rtx-4090", "--lora", "16", "--fsdp", "2", "--link", "pcie3", "--qlora",
+        "--scheme", "all",
+    ]  # fmt: skip
+    assert "--qlora" not in train_arguments({**adapters, "qlora": ""})
+
+
 def test_the_command_can_be_copied() -> None:
     assert command_line(["train", "my model.json", "--batch", "2"]) == (
         "python -m buddysim train 'my model.json' --batch 2"
@@ -59,6 +68,10 @@ def test_the_answer_is_the_commands(tmp_path: Path) -> None:
         ({"model": "llama-9"}, "model", "llama-9"),
         ({"optimizer": "adman"}, "optimizer", "optimizer"),
         ({"recipe": "bf17", "model": "gpt2"}, "recipe", "recipe"),
+        ({"lora": "x", "model": "gpt2"}, "lora", "lora 'x'"),
+        ({"fsdp": "0", "model": "gpt2"}, "fsdp", "fsdp 0"),
+        ({"link": "pcie9"}, "link", "link 'pcie9'"),
+        ({"qlora": "1", "model": "gpt2"}, "qlora", "qlora: quantised weights"),
     ],
 )
 def test_what_is_wrong_stands_next_to_its_field(

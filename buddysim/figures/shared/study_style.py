@@ -19,6 +19,7 @@ WIDTH_IN = 3.3
 OPTIONS = ("scale", "only", "workloads")
 INPUTS = "Targets are profiled on another input of each program than the one that is replayed."
 MEANS = {"HPC": "HPC mean", "DL": "DL mean"}
+MEAN_OF_ALL = "mean of all"
 
 
 def make_figure(title: str, rows: int = 1, columns: int = 1, height: float = 2.4, **more: Any) -> tuple[Figure, Any]:
@@ -97,6 +98,18 @@ def paper_labels(names: Sequence[str]) -> list[str]:
 
 
 def make_table(study: BuddyStudy, name: str, columns: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> FigureTable:
-    """Return the table of a figure; an error if the store has nothing of it."""
+    """Return the table of a figure; an error if the store has nothing of it.
+
+    The paper's mean is of all of its programs: it stands next to no mean of some of them.
+    """
     study.require_rows(name, rows)
-    return FigureTable(columns, rows, study.missing_text())
+    simulated = {row[0] for row in rows}
+    paper = {at for at, column in enumerate(columns) if column.startswith("paper_")}
+    compared = []
+    for row in rows:
+        group = None if row[0] == MEAN_OF_ALL else row[1]
+        programs = {name for name, label in paper_names().items() if group in (None, workloads()[label])}
+        if row[0] in (*MEANS.values(), MEAN_OF_ALL) and not programs <= simulated:
+            row = tuple(None if at in paper else value for at, value in enumerate(row))
+        compared.append(row)
+    return FigureTable(columns, compared, study.missing_text())

@@ -1,10 +1,11 @@
 // The form, the address, the charts. All numbers come from Python in the worker.
-const FIELDS = ["model", "machine", "memory", "recipe", "optimizer", "batch", "sequence"];
-const DEFAULTS = { model: "llama-3.1-8b", machine: "h100-sxm", memory: "", recipe: "", optimizer: "", batch: "1", sequence: "" };
+const FIELDS = ["model", "machine", "memory", "recipe", "optimizer", "batch", "sequence", "lora", "fsdp", "link", "qlora"];
+const DEFAULTS = { ...Object.fromEntries(FIELDS.map((field) => [field, ""])), model: "llama-3.1-8b", machine: "h100-sxm", batch: "1" };
+const LARGEST_IN_LINK = 20000;
 const GIB = 2 ** 30;
 const $ = (id) => document.getElementById(id);
 const form = $("question");
-const state = { number: 0, points: [], texts: {}, dropped: null };
+const state = { number: 0, points: [], texts: {}, dropped: null, sentence: "" };
 let worker;
 
 function startWorker() {
@@ -28,10 +29,11 @@ function fill(choices) {
   if (first) {
     options("model", choices.model);
     options("machine", Object.keys(choices.machine), (name) => `${name} (${(choices.machine[name] / GIB).toFixed(0)} GiB)`);
+    options("link", ["", ...choices.link], (name) => name || "of the GPU");
     options("recipe", ["", ...choices.recipe], (name) => name || "of the model");
     options("optimizer", ["", ...choices.optimizer], (name) => name || "of the model");
-    readAddress();
-    ask();
+    askAddress();
+    navigator.serviceWorker?.register("offline.js").catch(() => {}); // a private window has none
   }
 }
 
@@ -39,31 +41,58 @@ function options(field, names, text = (name) => name) {
   $(field).replaceChildren(...names.map((name) => new Option(text(name), name)));
 }
 
-function readAddress() {
+const valueOf = (field) => (field === "qlora" ? ($("qlora").checked ? "1" : "") : $(field).value.trim());
+
+// What the address asks. A name that no list has selects nothing: `ask` says so.
+function askAddress() {
   const requested = new URLSearchParams(location.hash.slice(1));
   for (const field of FIELDS) {
     const value = requested.get(field) ?? DEFAULTS[field];
-    $(field).value = value;
-    if ($(field).tagName === "SELECT" && $(field).value !== value) $(field).value = DEFAULTS[field];
+    if (field === "qlora") $("qlora").checked = value !== "";
+    else $(field).value = value;
   }
+  state.dropped = null;
+  $("file").value = "";
   $("config").value = requested.get("config") ?? "";
+  state.unknown = Object.fromEntries(FIELDS.filter((field) => $(field).selectedIndex === -1).map((field) => [field, requested.get(field)]));
+  if (requested.has("omitted")) {
+    clear();
+    return refused({ field: "model", line: `${requested.get("omitted")}: the link is without it: paste or choose it` });
+  }
+  ask({ ofAddress: true });
 }
 
-function writeAddress() {
+// A question of the form is a step of the browser's history; what the address asks is in it already.
+function writeAddress(ofAddress) {
   const requested = new URLSearchParams();
-  for (const field of FIELDS) if ($(field).value && $(field).value !== DEFAULTS[field]) requested.set(field, $(field).value);
-  if ($("config").value && $("config").value.length < 20000) requested.set("config", $("config").value);
-  history.replaceState(null, "", `#${requested}`);
+  for (const field of FIELDS) if (valueOf(field) !== DEFAULTS[field]) requested.set(field, valueOf(field));
+  const { value: config } = $("config");
+  const omitted = state.dropped ? Object.keys(state.dropped)[0] : config.length > LARGEST_IN_LINK ? "config.json" : "";
+  if (omitted) requested.set("omitted", omitted);
+  else if (config.trim()) requested.set("config", config);
+  show("omitted", omitted ? `The link is without ${omitted}: ${state.dropped ? "files stay on this computer" : `it has more than ${LARGEST_IN_LINK} characters`}.` : "");
+  if (`#${requested}` === (location.hash || "#")) return;
+  if (ofAddress) history.replaceState(null, "", `#${requested}`);
+  else history.pushState(null, "", `#${requested}`);
 }
 
-function ask() {
-  writeAddress();
+function clear() {
   if (state.isSearching) restart();
-  for (const line of document.querySelectorAll(".error")) line.textContent = "";
   state.number += 1;
-  state.points = [];
-  state.texts = {};
-  const question = Object.fromEntries(FIELDS.map((field) => [field, $(field).value.trim()]));
+  Object.assign(state, { points: [], texts: {}, sentence: "", memory: null });
+  for (const line of document.querySelectorAll(".error")) line.textContent = "";
+  for (const id of ["sentence", "command", "value", "error-time", "memory-title", "time-title"]) show(id, "");
+  for (const id of ["plan", "caveats", "legend"]) $(id).replaceChildren();
+  for (const id of ["memory-chart", "schemes-chart", "time-chart"]) { Plotly.purge($(id)); $(id).values = []; }
+  for (const button of document.querySelectorAll("[data-download]")) button.disabled = true;
+}
+
+function ask({ ofAddress = false } = {}) {
+  clear();
+  const blank = FIELDS.find((field) => $(field).selectedIndex === -1);
+  if (blank) return refused({ field: blank, line: `${state.unknown[blank]}: unknown: choose one of the list` });
+  writeAddress(ofAddress);
+  const question = Object.fromEntries(FIELDS.map((field) => [field, valueOf(field)]));
   const files = state.dropped ?? ($("config").value.trim() ? { "config.json": $("config").value } : {});
   if (Object.values(files).some((content) => content.length > 5 * 2 ** 20)) {
     return refused({ field: "model", line: `${Object.keys(files)[0]}: more than 5 MiB: expected a smaller file` });
@@ -72,8 +101,6 @@ function ask() {
   $("cancel").disabled = false;
   $("progress").removeAttribute("value");
   show("doing", "simulating");
-  $("plan").replaceChildren();
-  for (const button of document.querySelectorAll("[data-download]")) button.disabled = true;
   worker.postMessage({ number: state.number, question, files });
 }
 
@@ -96,7 +123,7 @@ function idle(text) {
   show("doing", text);
 }
 
-function begun({ command }) { $("command").value = command; }
+function begun({ command }) { show("command", command); }
 
 function addScheme(part) {
   state.points.push(part);
@@ -108,6 +135,7 @@ function addScheme(part) {
 }
 
 function ended(part) {
+  state.sentence = part.sentence;
   show("sentence", part.sentence);
   idle(`${state.points.length} schemes simulated${Object.keys(part.skipped).length ? `; not in the browser or not with these options: ${Object.keys(part.skipped).join(", ")}` : ""}`);
   if (part.memory) drawMemory(part);
@@ -124,6 +152,7 @@ function search() {
   state.isSearching = true;
   $("cancel").disabled = false;
   $("progress").removeAttribute("value");
+  show("sentence", `${state.sentence}; looking for a plan`);
   worker.postMessage({ number: state.number, question: { ...question, command: "fit" }, files });
 }
 
@@ -136,6 +165,7 @@ function planned(part) {
   state.points.push({ scheme: "plan of fit", fits: part.fits, lossy: false, nothing: "", time_ms: part.time_ms, time_min_ms: part.time_min_ms,
     time_max_ms: part.time_max_ms, used_bytes: part.used_bytes, capacity_bytes: part.capacity_bytes });
   idle(part.lines[0]);
+  show("sentence", part.sentence || `${state.sentence}${part.fits ? "" : ", and no plan does"}`);
   state.texts.py = part.py;
   document.querySelector("[data-download=py]").disabled = !part.py;
   drawPlan(part);
@@ -174,12 +204,25 @@ function drawPlan({ rows, lines, placement, scheme, bound_ms: bound, excess, com
 }
 
 function refused({ field, line }) {
+  if (state.isSearching) return failedSearch(line);
+  clear();
   idle("");
   show(`${field}-error`, line);
   $(field).focus();
 }
 
-function failed({ line }) { idle(`the simulator stopped: ${line}`); }
+function failed({ line }) {
+  if (state.isSearching) return failedSearch(line);
+  idle(`the simulator stopped: ${line}`);
+}
+
+// The answer of the schemes stays.
+function failedSearch(line) {
+  state.isSearching = false;
+  show("sentence", state.sentence);
+  drawPlan({ rows: [], lines: [`no plan: ${line}`] });
+  idle("no plan");
+}
 
 // Charts
 
@@ -213,7 +256,12 @@ function drawMemory(part) {
     type: "bar", orientation: "h", x: [kind.bytes / GIB], y: [""], name: kind.label, marker: { color: kind.colour, line: { width: 1, color: edge } },
     hovertemplate: `${kind.label}: ${gib(kind.bytes)}<extra></extra>`, said: [`${kind.label}: ${gib(kind.bytes)}`],
   }));
-  plot("memory-chart", bars, layout({ barmode: "stack", showlegend: true, legend: { orientation: "h", font: { size: 11 }, y: -0.35 },
+  $("legend").replaceChildren(...[...memory, ...time.kinds.filter((kind) => memory.every((other) => other.kind !== kind.kind))].map((kind) => {
+    const entry = Object.assign(document.createElement("li"), { textContent: kind.label });
+    entry.style.setProperty("--colour", kind.colour);
+    return entry;
+  }));
+  plot("memory-chart", bars, layout({ barmode: "stack",
     xaxis: { title: { text: "" }, rangemode: "tozero" }, yaxis: { showticklabels: false }, shapes: capacityLine(capacity / GIB, "x") }));
   $("time-title").textContent = `Memory over time of ${shown}: GiB, ms`;
   const areas = time.kinds.map((kind) => ({
@@ -289,7 +337,6 @@ $("config").addEventListener("change", () => { state.dropped = null; ask(); });
 $("file").addEventListener("change", (event) => readFile(event.target.files[0]));
 $("cancel").addEventListener("click", cancel);
 $("share").addEventListener("click", async () => {
-  writeAddress();
   await navigator.clipboard.writeText(location.href);
   show("doing", "link copied");
 });
@@ -297,7 +344,7 @@ for (const button of document.querySelectorAll("[data-download]")) button.addEve
 for (const id of ["memory-chart", "schemes-chart", "time-chart"]) $(id).addEventListener("keydown", keys);
 document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => { event.preventDefault(); readFile(event.dataTransfer.files[0]); });
-window.addEventListener("hashchange", () => { readAddress(); ask(); });
+window.addEventListener("popstate", askAddress);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   if (state.points.length) drawSchemes();
   if (state.memory) drawMemory(state.memory);

@@ -16,12 +16,21 @@ sys.path.insert(0, "/lib/python")
 from buddysim.browser import entry
 entry`);
   postMessage({ part: "ready", choices: JSON.parse(answers.choices_text()) });
+  solver().catch(() => {}); // now, as there may be no network later; a search tries again
 }
 
 // HiGHS's number of a model status.
 const INFEASIBLE = 8;
 
-// HiGHS solves the integer programs of a search; it is loaded when the first search begins.
+// HiGHS solves the integer programs of a search.
+function solver() {
+  solving ??= loadSolver().catch((error) => {
+    solving = undefined;
+    throw error;
+  });
+  return solving;
+}
+
 async function loadSolver() {
   const { default: load } = await import("./highs.mjs");
   const packed = await fetch(new URL("./highs.wasm.gz", import.meta.url));
@@ -47,7 +56,14 @@ onmessage = async ({ data }) => {
   await ready;
   await breath();
   if (data.number !== newest) return;
-  const runHighs = data.question.command === "fit" ? await (solving ??= loadSolver()) : undefined;
+  let runHighs;
+  try {
+    if (data.question.command === "fit") runHighs = await solver();
+  } catch (error) {
+    postMessage({ part: "failed", number: data.number, line: `the solver is not loaded: ${error.message}` });
+    return;
+  }
+  if (data.number !== newest) return;
   const report = (text) => postMessage({ ...JSON.parse(text), number: data.number });
   const steps = answers.steps(JSON.stringify(data.question), JSON.stringify(data.files), report, runHighs);
   for (;;) {
