@@ -76,7 +76,8 @@ def _shown(result: FitResult) -> dict[str, Any]:
         code = ""
     counters = result.to_dict()
     return {
-        "lines": answer_lines(result), "sentence": _sentence(result), "rows": counters["plan"], "scheme": result.scheme, "placement": result.placement,
+        "lines": answer_lines(result), "sentence": _sentence(result), "rows": counters["plan"],
+        "scheme": result.scheme, "placement": result.placement,
         "fits": result.fits, "excess": result.excess, "bound_ms": counters["bounds.time_ms"],
         "time_ms": counters["time_ms"], "time_min_ms": counters["time_min_ms"], "time_max_ms": counters["time_max_ms"],
         "used_bytes": counters["used_bytes"], "py": code, "shown": "the plan", "memory": memory_at_peak(result.outcome),

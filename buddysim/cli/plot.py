@@ -26,6 +26,7 @@ figures plot a file of the user: plot overview RESULT.json.
 ALL, PAPERS, STUDY = "all", "papers", "study"
 FIGURE_OPTIONS = ("x", "y", "by", "kind", "network", "batch", "machine", "scale", "only", "workloads")
 STUDY_OPTIONS = ("scale", "only", "workloads")
+_PAPERS = {"vdnn": "vDNN", "cdma": "cDMA", "gist": "Gist", "cswap": "CSWAP"}
 GROUPS = (ALL, PAPERS, STUDY)
 SUFFIXES = (".pdf", ".svg")
 INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54}
@@ -114,8 +115,11 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.report.screen import description_table, print_screen
 
     if args.figure is None:
-        rows = [(name, figure.TITLE + _plotted_file(figure)) for name, figure in REGISTRY.items()]
-        print_screen([description_table(("figure", "description"), rows)])
+        by_paper: dict[str, list[tuple[str, str]]] = {}
+        for name, figure in REGISTRY.items():
+            by_paper.setdefault(_paper(name, figure), []).append((name, figure.TITLE + _plotted_file(figure)))
+        tables = [["", description_table((paper, "description"), rows)] for paper, rows in by_paper.items()]
+        print_screen([part for table in tables for part in table][1:])
     elif args.figure in GROUPS:
         if args.file is not None:
             raise BuddysimError(f"plot {args.figure}: {args.file}: unexpected file: expected plot {args.figure} alone")
@@ -127,6 +131,12 @@ def run(args: argparse.Namespace) -> int:
         outputs = [Path("out", f"{args.figure}{suffix}") for suffix in SUFFIXES]
         _draw(args.figure, outputs if args.output is None else [Path(args.output)], args)
     return 0
+
+
+def _paper(name: str, figure: object) -> str:
+    """Return the heading under which a figure is listed."""
+    begin = name.partition("-")[0]
+    return "Buddy Compression" if is_study(figure) else _PAPERS.get(begin, "figure")
 
 
 def is_in_group(figure: object, group: str) -> bool:

@@ -7,12 +7,15 @@ name columns,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint
 from buddysim.figures.shared.result_source import ResultSource, displayable
+from buddysim.machine.units import FREQUENCY_UNITS, SIZE_UNITS, TIME_UNITS
 from buddysim.plotting import style
 
 if TYPE_CHECKING:
@@ -26,7 +29,13 @@ OPTIONS = ("x", "y", "by", "kind")
 
 KINDS = ("line", "heatmap")
 _MAX_LINES = len(style.SERIES)
-_UNITS = {"_ps": "ps", "_ms": "ms", "_bytes": "B", ".bandwidth": "B/s"}
+#: Of columns of results by the end of their name: unit, and its multiples.
+_UNITS = {
+    "_ps": ("ps", TIME_UNITS),
+    "_ms": ("ms", {}),
+    "_bytes": ("B", {unit: SIZE_UNITS[unit] for unit in ("B", "KiB", "MiB", "GiB")}),
+}
+_QUANTITY = re.compile(r"\s*[\d.eE+-]+\s*(?P<unit>[A-Za-z]+(/s)?)\s*")
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class SweepFigureData:
     x, y, by : names of the columns; `by` may be None
     kind : of `KINDS`
     rows : values of x, by and y, sorted by the first two
+    scales : by column, the unit of the study's values and how many base units it is
     has_synthetic_sizes : whether some points have synthetic sizes
     """
 
@@ -48,6 +58,7 @@ class SweepFigureData:
     by: str | None
     kind: str
     rows: list[tuple[Any, Any, float]]
+    scales: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     has_synthetic_sizes: bool = False
 
     def csv_rows(self) -> list[list[Any]]:
@@ -80,18 +91,24 @@ def data(source: ResultSource) -> SweepFigureData:
     if kind == "line" and len({point[1] for point in points}) > _MAX_LINES:
         raise BuddysimError(f"--by {by}: more than {_MAX_LINES} lines: expected a column with fewer values")
     has_synthetic_sizes = any(row.get("sizes.synthetic_fraction") for row in rows)
-    return SweepFigureData(displayable(results.plan.study.title), x, y, by, kind, points, has_synthetic_sizes)
+    study = results.plan.study
+    scales = {name: _given_unit(study.axes, name) or _best_unit(rows, name) for name in (x, y, by) if name is not None}
+    return SweepFigureData(displayable(study.title), x, y, by, kind, points, scales, has_synthetic_sizes)
 
 
 def draw(plotted: SweepFigureData) -> Figure:
     """Draw lines or a heatmap."""
-    figure, axes = style.make_figure(f"{plotted.title}: {plotted.y} by {plotted.x}")
-    positions, labels = _axis_positions([x for x, _, _ in plotted.rows])
+    figure, axes = style.make_figure(f"{plotted.title}: {_name(plotted.y)} by {_name(plotted.x)}")
+    rows = [
+        (_scaled(plotted, plotted.x, x), _scaled(plotted, plotted.by, by), _scaled(plotted, plotted.y, y))
+        for x, by, y in plotted.rows
+    ]
+    positions, labels = _axis_positions([x for x, _, _ in rows])
     if plotted.kind == "heatmap":
-        _draw_heatmap(figure, axes, plotted)
+        _draw_heatmap(figure, axes, plotted, rows)
         return figure
     groups: dict[Any, list[tuple[Any, float]]] = {}
-    for x, by, y in plotted.rows:
+    for x, by, y in rows:
         groups.setdefault(by, []).append((positions[x], y))
     for number, (by, points) in enumerate(groups.items()):
         marker = "o-" if len(points) > 1 else "o"
@@ -100,25 +117,27 @@ def draw(plotted: SweepFigureData) -> Figure:
     if labels is not None:
         axes.set_xticks(range(len(labels)), labels)
     axes.set(
-        xlabel=_with_unit(plotted.x),
-        ylabel=_with_unit(plotted.y) + (", synthetic sizes" if plotted.has_synthetic_sizes else ""),
+        xlabel=_with_unit(plotted, plotted.x),
+        ylabel=_with_unit(plotted, plotted.y) + (", synthetic sizes" if plotted.has_synthetic_sizes else ""),
     )
+    if all(y >= 0 for _, _, y in rows):
+        axes.set_ylim(bottom=0)
     if plotted.by is not None:
-        style.add_legend(axes, min(len(groups), 6))
+        style.add_legend(axes, min(len(groups), 6), title=_with_unit(plotted, plotted.by))
     return figure
 
 
-def _draw_heatmap(figure: Figure, axes: Any, plotted: SweepFigureData) -> None:
-    across = sorted({x for x, _, _ in plotted.rows}, key=_order)
-    up = sorted({by for _, by, _ in plotted.rows}, key=_order)
+def _draw_heatmap(figure: Figure, axes: Any, plotted: SweepFigureData, rows: list[tuple[Any, Any, Any]]) -> None:
+    across = sorted({x for x, _, _ in rows}, key=_order)
+    up = sorted({by for _, by, _ in rows}, key=_order)
     values = [[float("nan")] * len(across) for _ in up]
-    for x, by, y in plotted.rows:
+    for x, by, y in rows:
         values[up.index(by)][across.index(x)] = y
     image = axes.imshow(values, aspect="auto", origin="lower", cmap="cividis")
     axes.set_xticks(range(len(across)), [_label(x) for x in across])
     axes.set_yticks(range(len(up)), [_label(by) for by in up])
-    axes.set(xlabel=_with_unit(plotted.x), ylabel=_with_unit(str(plotted.by)))
-    figure.colorbar(image, ax=axes, label=_with_unit(plotted.y))
+    axes.set(xlabel=_with_unit(plotted, plotted.x), ylabel=_with_unit(plotted, str(plotted.by)))
+    figure.colorbar(image, ax=axes, label=_with_unit(plotted, plotted.y))
 
 
 def _points(rows: list[dict[str, Any]], x: str, by: str | None, y: str) -> list[tuple[Any, Any, float]]:
@@ -175,6 +194,39 @@ def _label(value: Any) -> str:
     return str(displayable(text))
 
 
-def _with_unit(name: str) -> str:
-    unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), None)
-    return f"{name} ({unit})" if unit else name
+def _given_unit(axes: Sequence[Sequence[Mapping[str, Any]]], name: str) -> tuple[str, int] | None:
+    """Return the unit that all of a study's values of a name have, and how many base units it is."""
+    texts = [settings[name] for axis in axes for settings in axis if name in settings]
+    matches = [_QUANTITY.fullmatch(text) if isinstance(text, str) else None for text in texts]
+    units = {match["unit"] for match in matches if match is not None}
+    if len(units) != 1 or None in matches:
+        return None
+    (unit,) = units
+    factor = {**SIZE_UNITS, **TIME_UNITS, **FREQUENCY_UNITS}.get(unit.removesuffix("/s"))
+    return None if factor is None else (unit, factor)
+
+
+def _best_unit(rows: list[dict[str, Any]], name: str) -> tuple[str, int]:
+    """Return the largest unit in which a column's largest value is 1 or more."""
+    base, multiples = next((unit for end, unit in _UNITS.items() if name.endswith(end)), ("", {}))
+    largest = max((abs(row[name]) for row in rows if isinstance(row.get(name), int | float)), default=0)
+    fitting = [(factor, unit) for unit, factor in multiples.items() if factor <= largest]
+    factor, unit = max(fitting, default=(1, base))
+    return unit, factor
+
+
+def _scaled(plotted: SweepFigureData, name: str | None, value: Any) -> Any:
+    _, factor = plotted.scales.get(str(name), ("", 1))
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value / factor if is_number and factor != 1 else value
+
+
+def _name(column: str) -> str:
+    """Return a column's name in words, without its unit."""
+    end = next((end for end in _UNITS if column.endswith(end)), "")
+    return column.removesuffix(end).replace("_", " ").replace(".", " ")
+
+
+def _with_unit(plotted: SweepFigureData, column: str) -> str:
+    unit, _ = plotted.scales.get(column, ("", 1))
+    return f"{_name(column)}, {unit}" if unit else _name(column)

@@ -221,6 +221,23 @@ def test_plot_sweep_draws_lines_and_maps_with_their_numbers(studied: Path, tmp_p
     assert main([*command, "-o", str(tmp_path / "defaults.svg")]) == 0
 
 
+def test_plot_sweep_has_the_units_of_the_study(tmp_path: Path) -> None:
+    from buddysim.figures.sweep import SweepFigureData, _best_unit, _given_unit, draw
+
+    axes = [[{"link.bandwidth": "25 GB/s"}, {"link.bandwidth": "200 GB/s"}], [{"scheme": "buddy"}]]
+    assert _given_unit(axes, "link.bandwidth") == ("GB/s", 10**9)
+    assert _given_unit([[{"l2.size": "2 MiB"}, {"l2.size": "1 GiB"}]], "l2.size") is None
+    assert _given_unit([[{"l2.load_to_use": "82 core_cycles"}]], "l2.load_to_use") is None
+    assert _best_unit([{"time_ps": 52_000_000}, {"time_ps": 3}], "time_ps") == ("us", 10**6)
+    scales = {"link.bandwidth": ("GB/s", 10**9), "slowdown_vs_ideal": ("", 1), "scheme": ("", 1)}
+    rows = [(25e9, "buddy", 1.5), (2e11, "buddy", 1.25)]
+    figure = draw(SweepFigureData("x", "link.bandwidth", "slowdown_vs_ideal", "scheme", "line", rows, scales))
+    (panel,) = figure.axes
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("link bandwidth, GB/s", "slowdown vs ideal")
+    assert panel.get_ylim()[0] == 0
+    assert list(panel.lines[0].get_xdata()) == [25, 200]
+
+
 def test_another_machine_file_is_simulated_again_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     machine = tmp_path / "mine.toml"
     machine.write_text('base = "p100-nvlink2"\nname = "mine"\n')

@@ -1,10 +1,11 @@
-"""Colours of what holds the GPU's memory: each is told apart from each other one, neighbours also in grey."""
+"""Colours of kinds of memory and of series: each differs from each other one, neighbours also in grey."""
 
 from __future__ import annotations
 
 from itertools import combinations, pairwise
 
 from buddysim.plotting.memory_kinds import COLOURS, LABELS
+from buddysim.plotting.style import SERIES
 
 
 def lab(colour: str) -> tuple[float, float, float]:
@@ -33,3 +34,9 @@ def test_neighbours_differ_in_lightness() -> None:
     assert list(COLOURS) == list(LABELS)
     near = [pair for pair in pairwise(COLOURS) if abs(lab(COLOURS[pair[0]])[0] - lab(COLOURS[pair[1]])[0]) < 8]
     assert near == []
+
+
+def test_series_are_told_apart_in_grey() -> None:
+    lightness = [lab(colour)[0] for colour in SERIES]
+    assert min(abs(one - other) for one, other in combinations(lightness, 2)) > 5
+    assert min(abs(one - other) for one, other in pairwise(lightness)) > 15
