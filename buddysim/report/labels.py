@@ -37,6 +37,11 @@ _RUN: dict[str, tuple[str, tuple[str, ...]]] = {
         "distribution; ratios, times and speedups are ranges over its seeds.",
         ("sizes.synthetic_fraction", "compression.synthetic_seeds"),
     ),
+    "DERIVED ACCESSES": (
+        "Warning that the captured program has no warps, so that which bytes are read when is assumed, and times and "
+        "speedups are not shown.",
+        (),
+    ),
     "PARTIAL TRACE": ("Warning that the trace file is incomplete, so that only a part of the run was replayed.", ()),
     "speedup over ideal": (
         "Time of the baseline `ideal` divided by the time of the scheme; a slowdown is below 1.",

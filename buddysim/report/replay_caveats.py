@@ -11,6 +11,7 @@ from buddysim.report.bottleneck import BOTTLENECK_FROM, utilizations
 from buddysim.report.caveats import assumption_lines, caveat_section
 from buddysim.report.quantities import format_bytes, format_percent, format_scaled, format_significant
 from buddysim.report.screen import Part
+from buddysim.trace.model import DERIVED_ACCESSES
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
@@ -48,6 +49,17 @@ def partial_trace(results: Results) -> Iterator[str]:
         yield f"PARTIAL TRACE: {text}"
 
 
+def has_derived_accesses(result: Flat) -> bool:
+    """Whether the trace is of a program without warps, so that its times mean nothing."""
+    return bool(result["provenance"]["assumptions"].get("trace.accesses", "").startswith(DERIVED_ACCESSES))
+
+
+def derived_accesses(results: Results) -> Iterator[str]:
+    """The line that says that the accesses are not the program's."""
+    if has_derived_accesses(next(iter(results.values()))):
+        yield "DERIVED ACCESSES: compare compression, not times, which are in --json alone"
+
+
 def _pushed(results: Results) -> Iterator[str]:
     """Requests that the simulator granted and did not record."""
     pushed = max(result.get("horizon.pushed", 0) for result in results.values())
@@ -58,7 +70,7 @@ def _pushed(results: Results) -> Iterator[str]:
 def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
     """Why a scheme is faster than unlimited memory, so that nobody takes it for an error."""
     baseline = results.get(BASELINE)
-    if baseline is None:
+    if baseline is None or has_derived_accesses(baseline):
         return
     name, fraction = utilizations(baseline)[0]
     faster = [
@@ -73,7 +85,11 @@ def _ideal_is_dram_bound(results: Results) -> Iterator[str]:
 
 def _indistinguishable(results: Results) -> Iterator[str]:
     """Schemes whose sensitivity range contains the baseline."""
-    schemes = [scheme for scheme, result in results.items() if scheme != BASELINE and tells_no_difference(result)]
+    schemes = [
+        scheme
+        for scheme, result in results.items()
+        if scheme != BASELINE and tells_no_difference(result) and not has_derived_accesses(result)
+    ]
     if schemes:
         yield f"{', '.join(schemes)}: {NO_DIFFERENCE}: the range contains 1."
 

@@ -29,7 +29,13 @@ from buddysim.report.quantities import (
     format_time_range,
     format_whole_percent,
 )
-from buddysim.report.replay_caveats import caveat_parts, partial_trace, synthetic_sizes
+from buddysim.report.replay_caveats import (
+    caveat_parts,
+    derived_accesses,
+    has_derived_accesses,
+    partial_trace,
+    synthetic_sizes,
+)  # fmt: skip
 from buddysim.report.screen import NOT_APPLICABLE, Column, Part, ScreenTable, make_printable, print_screen
 
 if TYPE_CHECKING:
@@ -120,6 +126,7 @@ def _heading(results: Results, changed: Mapping[str, object], machine: Machine |
     )
     yield from partial_trace(results)
     yield from synthetic_sizes(results)
+    yield from derived_accesses(results)
 
 
 def _preset(run: Flat) -> Machine | None:
@@ -150,7 +157,7 @@ def _comparison(results: Results) -> ScreenTable:
         if not shown:
             continue
         if title:
-            rows += [(), (title,)]
+            rows += [*([()] if rows else []), (title,)]
         indent = "  " * bool(title)
         rows += [(indent + row.label, *cells, *([row.note] if has_notes else [])) for row, cells in shown]
     label = Column("", left=True, min_width=_LABEL_WIDTH if has_notes else 0, wrap_to=18)
@@ -164,7 +171,9 @@ def _heading_of(scheme: str) -> str:
 
 def _sections(results: Results) -> Iterator[tuple[str, Sequence[ScreenRow]]]:
     """The sections of the table, each with its title; the first has none."""
-    yield "", [*_answer(results), *_limits()]
+    timed = not has_derived_accesses(next(iter(results.values())))
+    if timed:
+        yield "", [*_answer(results), *_limits()]
     yield "memory footprint", _memory_rows(results)
     for title in dict.fromkeys(row.label for row in shown_rows() if row.kind == "title"):
         yield title, list(_rows_of_schemes(results, title))
@@ -175,7 +184,8 @@ def _sections(results: Results) -> Iterator[tuple[str, Sequence[ScreenRow]]]:
         unit = _unit(results, ("link.read_bytes", "link.write_bytes"))
         yield "", [ScreenRow("link traffic, read + write", _read_and_write(*unit))]
     yield "hit rates (MSHR merges apart)", _hit_rate_rows(results)
-    yield "waiting time (half of the requests, 99 %)", _wait_rows(results)
+    if timed:
+        yield "waiting time (half of the requests, 99 %)", _wait_rows(results)
 
 
 def _answer(results: Results) -> Iterator[ScreenRow]:
@@ -538,6 +548,9 @@ def _schemes_as_rows(results: Results) -> list[Part]:
     ]
     if BASELINE not in results:
         every = every[1:]
+    if has_derived_accesses(next(iter(results.values()))):
+        times = (_speedup, _time, _sensitivity_range, format_bottleneck)
+        every = [(column, cell) for column, cell in every if cell not in times]
     by_time = sorted(results.items(), key=lambda item: item[1]["time_ps"])
     rows = [(scheme, *(cell(result) for _, cell in every)) for scheme, result in by_time]
     return [ScreenTable([Column("scheme", left=True), *(column for column, _ in every)], rows)]

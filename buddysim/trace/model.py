@@ -13,6 +13,8 @@ from buddysim.trace.format import WARP_THREADS
 
 Dim3: TypeAlias = tuple[int, int, int]
 
+#: How the assumption about the accesses begins in a trace of a program without warps: whether its times mean anything.
+DERIVED_ACCESSES: Final = "Derived, not captured: "
 #: Subjects of assumptions by other names in existing trace files.
 _FORMER_SUBJECTS: Final = {"compute_gaps": "gaps"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
+from buddysim.base.counted import counted
 from buddysim.base.errors import BuddysimError
 from buddysim.base.output import Output
 from buddysim.trace import format as fmt
@@ -48,8 +49,8 @@ def recover_trace(path: str | os.PathLike[str], output: str | os.PathLike[str]) 
             if trace.kernels and not trace.kernels[-1].complete:
                 writer.end_copied_kernel(trace.kernels[-1])
         return (
-            f"{len(trace.kernels)} kernels, {len(trace.allocations)} allocations, {len(trace.snapshots)} snapshots"
-            + ("" if trace.interrupted else "; it was whole")
+            f"{counted(len(trace.kernels), 'kernel')}, {counted(len(trace.allocations), 'allocation')}, "
+            f"{counted(len(trace.snapshots), 'snapshot')}" + ("" if trace.interrupted else "; it was whole")
         )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import buddysim
 from buddysim.base import plugins
+from buddysim.base.counted import counted
 from buddysim.base.errors import BuddysimError, TraceFileError
 from buddysim.base.output import Output, check_output
 from buddysim.base.terminal import say, warn
@@ -121,9 +122,11 @@ def _make_solver(
     with Output(target) as output:
         record, outcome, checks = _captured(name, scale, which, solver, output, origin, contents_every)
         _refuse_what_went_wrong(name, solver, record, outcome, checks)
+    launches = counted(record.counts.launches, "launch", "launches")
     say(
-        f"{target}: {record.counts.kernels} kernels of {record.counts.launches} launches, {record.counts.operations} "
-        f"warp operations, {len(checks)} checks passed; {time.perf_counter() - start:.0f} s"
+        f"{target}: {counted(record.counts.kernels, 'kernel')} of {launches}, "
+        f"{record.counts.operations} warp operations, {counted(len(checks), 'check')} passed; "
+        f"{time.perf_counter() - start:.0f} s"
     )
     return checks
 

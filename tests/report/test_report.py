@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 
@@ -11,6 +12,7 @@ import buddysim
 from buddysim import training
 from buddysim.base.jsonfile import to_json, write_json
 from buddysim.base.parquet import tidy_rows, write_parquet
+from buddysim.capture.memory.derived_kernels import ASSUMED
 from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.sensitivity import NO_DIFFERENCE
 from buddysim.report import bottleneck, replay_screen
@@ -27,6 +29,7 @@ from buddysim.report.quantities import (
 from buddysim.report.replay_screen import result_parts
 from buddysim.report.screen import format_as_html, format_as_text
 from buddysim.synthetic import make_trace
+from buddysim.trace.model import DERIVED_ACCESSES
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +51,23 @@ def row(shown, label):
 
 def cells(shown, label):
     return [cell.strip() for cell in row(shown, label) if cell.strip()]
+
+
+def test_no_times_of_a_trace_whose_accesses_are_derived(results):
+    """Of a native program: the assumption stands before all numbers, and neither times nor speedups are shown."""
+    assert ASSUMED["accesses"].startswith(DERIVED_ACCESSES)
+    derived = copy.deepcopy(results)
+    for result in derived.values():
+        result["provenance"]["assumptions"]["trace.accesses"] = ASSUMED["accesses"]
+    shown = printed(derived)
+    assert shown.splitlines()[2] == "DERIVED ACCESSES: compare compression, not times, which are in --json alone"
+    for text in ("speedup", "simulated time", "core cycles", "bottleneck", "DRAM-bound", "waiting time"):
+        assert text not in shown
+    assert cells(shown, "compression ratio")[0] == "4.00x"
+    five = format_as_text(replay_screen._schemes_as_rows(derived), 100)
+    assert "speedup" not in five
+    assert "bottleneck" not in five
+    assert "device" in five
 
 
 def test_table_says_what_the_counters_say(results):

@@ -18,6 +18,7 @@ from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
 from buddysim.importers.opencl.assumptions import COMPUTE_GAP, FIRST_COMPUTE_GAP, TAIL
 from buddysim.trace import BLOCK_DTYPE, OP_DTYPE, OP_LOAD, OP_STORE, WARP_DTYPE, TraceWriter
 from buddysim.trace.format import PAGE_BYTES
+from buddysim.trace.model import DERIVED_ACCESSES
 
 LINE_BYTES: Final = ENTRY_BYTES
 LINES_PER_PAGE: Final = PAGE_BYTES // LINE_BYTES
@@ -27,7 +28,7 @@ _PAGES_AT_ONCE: Final = 4096
 
 ASSUMED: Final = {
     "accesses": (
-        "Derived, not captured: a native program has no warps. One kernel per interval between snapshots reads every "
+        f"{DERIVED_ACCESSES}a native program has no warps. One kernel per interval between snapshots reads every "
         "captured allocation once. It writes the pages of 8 KiB whose contents differ from the snapshot before (a new "
         "allocation's from zeros; an unseen page as the nearest seen page), in full lines, by address. Locality and "
         "traffic of a GPU version would differ: compare compression, not times."
