@@ -90,11 +90,14 @@ extensions = [
     *(extension(".".join(source.with_suffix("").parts), source) for source in sources),
 ]
 
-#: The trace that comes with an installed package, and what names the others (buddysim/trace/shipped.py).
-SHIPPED = ("MANIFEST.toml", "kv-cache.bin")
+#: What comes with an installed package (buddysim/trace/shipped.py): the traces of the documents, the names of all.
+SHIPPED = (
+    "MANIFEST.toml", "bfs-volta.bin", "fdtd2048.bin", "jacobi2d.bin", "kv-cache.bin", "lud256.bin", "nw2048.bin",
+    "vectoradd-turing.bin",
+)  # fmt: skip
 
 
-class BuildWithTrace(build_py):
+class BuildWithTraces(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:
@@ -158,7 +161,7 @@ class UndatedArchive(sdist):
 
 
 setup(
-    cmdclass={"build_py": BuildWithTrace, "build_ext": Build, "sdist": UndatedArchive},
+    cmdclass={"build_py": BuildWithTraces, "build_ext": Build, "sdist": UndatedArchive},
     ext_modules=[] if later else extensions,
     options={"build_ext": {"parallel": processes}},
 )

@@ -85,9 +85,10 @@ def _settings(args: argparse.Namespace) -> dict[str, Value]:
     from buddysim.cli.machine_changes import changed_keys
     from buddysim.sweep.axis import file_value
     from buddysim.sweep.engines.machines import machine_name
+    from buddysim.trace.shipped import trace_path
 
     settings: dict[str, Value] = {
-        "trace": file_value(args.trace),
+        "trace": file_value(trace_path(args.trace)),
         "machine": machine_name(args.machine),
         "scheme": args.scheme,
     }

@@ -191,6 +191,7 @@ def _study(args: argparse.Namespace) -> Study:
     from buddysim.base.errors import BuddysimError
     from buddysim.sweep.study import StudyReader
     from buddysim.sweep.study_file import read_study
+    from buddysim.trace.shipped import trace_path
 
     first, *others = args.what
     values = _values(args)
@@ -204,10 +205,13 @@ def _study(args: argparse.Namespace) -> Study:
     subject = "network" if first == TRAIN else "trace"
     if not subjects:
         raise BuddysimError("sweep train: no network: expected at least one, for example: sweep train vgg19,resnet50")
-    content: dict[str, Any] = {"engine": engine, "grid": {subject: _split(subjects), **values}, "title": "sweep"}
+    names = _split(subjects)
+    if engine == "replay":
+        names = [str(trace_path(name)) for name in names]
+    content: dict[str, Any] = {"engine": engine, "grid": {subject: names, **values}, "title": "sweep"}
     if engine == "replay":
         content["grid"].setdefault("scheme", ["buddy", "ideal"])
-    content["zip"] = [_zipped(content["grid"], names) for names in args.zip]
+    content["zip"] = [_zipped(content["grid"], group) for group in args.zip]
     content["exclude"] = [_parsed(group, "--exclude") for group in args.exclude]
     if args.baseline or args.baseline_set:
         groups = args.baseline_set or []

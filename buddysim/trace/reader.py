@@ -34,6 +34,7 @@ from buddysim.trace.model import (
     warps_per_block,
 )
 from buddysim.trace.sections import TraceSections
+from buddysim.trace.shipped import trace_path
 
 _CHUNK_FIELDS = (
     "offset",
@@ -385,7 +386,7 @@ def open_trace(path: str | os.PathLike[str], *, incomplete: bool = False) -> Tra
 
     Parameters
     ----------
-    path : the file
+    path : the file, or the name of a trace that came with the package, such as ``"kv-cache"``
     incomplete : take what an interrupted capture left (``OUT.incomplete``), too
 
     Raises
@@ -393,4 +394,4 @@ def open_trace(path: str | os.PathLike[str], *, incomplete: bool = False) -> Tra
     BuddysimError
         where it can't be read
     """
-    return Trace(path, incomplete=incomplete)
+    return Trace(trace_path(path), incomplete=incomplete)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
+from buddysim.base.paths import exists
 from buddysim.base.textfile import parse_toml
 
 MANIFEST = "MANIFEST.toml"
@@ -58,6 +60,26 @@ def shipped_trace(name: str) -> ShippedTrace:
             f"traces: {shortened(name)}: unknown: expected one of {', '.join(known)}{hint(stem, known)}"
         )
     return known[stem]
+
+
+def trace_path(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """Return the path of a trace: that of a shipped one for its name alone, where no file has that name.
+
+    Raises
+    ------
+    BuddysimError
+        a name that neither a file nor a trace has, or whose trace this installation lacks
+    """
+    name = os.fspath(path)
+    if not isinstance(name, str) or not name or os.sep in name or "." in name or exists(name):
+        return path
+    trace = next((trace for trace in shipped_traces() if trace.name == name), None)
+    if trace is None:
+        known = [trace.name for trace in shipped_traces()]
+        raise BuddysimError(f"{shortened(name)}: no such file, and no trace of this name{hint(name, known)}")
+    if trace.path is None:
+        raise BuddysimError(f"{name}: this installation lacks it: 'buddysim traces {name}' shows how it is made")
+    return trace.path
 
 
 def _shipped(entry: dict[str, object]) -> ShippedTrace:

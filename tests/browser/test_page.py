@@ -126,11 +126,11 @@ def assert_as_the_command(page: Any, arguments: list[str], tmp_path: Path) -> No
 
 
 QUESTIONS = [
+    {"model": "qwen3-0.6b", "machine": "rtx-4090", "lora": "16", "link": "pcie3", "qlora": "1"},
     {"model": "resnet18", "machine": "gtx-1080-ti", "batch": "64", "optimizer": "momentum"},
     {"model": "alexnet", "machine": "rtx-4090", "batch": "1024"},
     {"model": "vit-b16", "machine": "rtx-4090", "memory": "2GB", "batch": "8"},
     {"model": "bert-base", "machine": "h100-sxm", "batch": "2"},
-    {"model": "qwen3-0.6b", "machine": "rtx-4090", "lora": "16", "link": "pcie3", "qlora": "1"},
 ]
 
 

@@ -34,6 +34,24 @@ def test_one_trace(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(capsys.readouterr().out.strip()) == TRACES / "bitonic-sort.bin"
 
 
+def test_a_command_takes_a_traces_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["verify", "lud256"]) == 0
+    assert main(["sweep", "lud256", "--scheme", "ideal", "--dry-run", "--store", "s"]) == 0
+    assert main(["run", "lud255"]) == 2
+    assert "'lud255': no such file, and no trace of this name (nearest: lud256)" in capsys.readouterr().err
+    Path("lud256").write_text("another file")
+    assert main(["verify", "lud256"]) == 2
+    assert "lud256: " in capsys.readouterr().err
+    Path("lud256").unlink()
+    (tmp_path / "MANIFEST.toml").write_text((TRACES / "MANIFEST.toml").read_text())
+    monkeypatch.setattr(shipped, "FOLDERS", (tmp_path,))
+    assert main(["run", "lud256"]) == 2
+    assert "lud256: this installation lacks it: 'buddysim traces lud256'" in capsys.readouterr().err
+
+
 def test_a_trace_that_is_not_here_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
