@@ -62,6 +62,7 @@ FOREIGN: dict[str, tuple[str, tuple[str, ...]]] = {
     "gaps": ("subject of a trace file's provenance", ("buddysim/trace/model.py", "docs/reference/", "tests/")),
     "room": ("key of a trace file's provenance", ("buddysim/trace/writer.py",)),
     "listen": ("socket.socket", ("buddysim/capture/child_process.py",)),
+    "claim": ("Clients of a service worker", ("buddysim/web/page/offline.js",)),
     "StraightLineStrengthReduce": ("LLVM", ("buddysim/capture/opencl/llvm_pass/",)),
     "StraightLineStrengthReducePass": ("LLVM", ("buddysim/capture/opencl/llvm_pass/",)),
 }

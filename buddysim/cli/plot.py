@@ -112,14 +112,16 @@ def _positive(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     from buddysim.figures import REGISTRY
-    from buddysim.report.screen import description_table, print_screen
+    from buddysim.report.screen import Part, description_table, print_screen
 
     if args.figure is None:
         by_paper: dict[str, list[tuple[str, str]]] = {}
         for name, figure in REGISTRY.items():
             by_paper.setdefault(_paper(name, figure), []).append((name, figure.TITLE + _plotted_file(figure)))
-        tables = [["", description_table((paper, "description"), rows)] for paper, rows in by_paper.items()]
-        print_screen([part for table in tables for part in table][1:])
+        parts: list[Part] = []
+        for paper, rows in by_paper.items():
+            parts += [*([""] if parts else []), description_table((paper, "description"), rows)]
+        print_screen(parts)
     elif args.figure in GROUPS:
         if args.file is not None:
             raise BuddysimError(f"plot {args.figure}: {args.file}: unexpected file: expected plot {args.figure} alone")

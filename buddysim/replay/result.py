@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.result import SchemeResult, file_name, peak_rss_bytes, software
 from buddysim.replay.counters import counters_of, everything_counted, utilization_of
 from buddysim.replay.schemes import allocation_zeros
+from buddysim.trace.model import DERIVED_ACCESSES
 from buddysim.trace.partial import partial_contents
 
 if TYPE_CHECKING:
@@ -169,3 +171,8 @@ def _profiled(run: ReplayRun, source: dict[str, Any]) -> str:
         if keys:
             text += f"; {what}: {', '.join(keys[:8])}" + (f" and {len(keys) - 8} more" if len(keys) > 8 else "")
     return text
+
+
+def has_derived_accesses(result: Mapping[str, Any]) -> bool:
+    """Whether the trace of a result is of a program without warps, so that its times mean nothing."""
+    return bool(result["provenance"]["assumptions"].get("trace.accesses", "").startswith(DERIVED_ACCESSES))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from buddysim.replay.result import has_derived_accesses
 from buddysim.replay.schemes import BASELINE, DEFAULT
 from buddysim.replay.sensitivity import AUTO, MAX_INSTRUCTIONS, NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import BOTTLENECK_FROM, utilizations
 from buddysim.report.caveats import assumption_lines, caveat_section
 from buddysim.report.quantities import format_bytes, format_percent, format_scaled, format_significant
 from buddysim.report.screen import Part
-from buddysim.trace.model import DERIVED_ACCESSES
 
 Flat = Mapping[str, Any]
 Results = Mapping[str, Flat]
@@ -47,11 +47,6 @@ def partial_trace(results: Results) -> Iterator[str]:
     text = next(iter(results.values()))["provenance"].get("partial_contents")
     if text is not None:
         yield f"PARTIAL TRACE: {text}"
-
-
-def has_derived_accesses(result: Flat) -> bool:
-    """Whether the trace is of a program without warps, so that its times mean nothing."""
-    return bool(result["provenance"]["assumptions"].get("trace.accesses", "").startswith(DERIVED_ACCESSES))
 
 
 def derived_accesses(results: Results) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from buddysim.base.counted import counted
 from buddysim.base.errors import BuddysimError
 from buddysim.replay.component.shown import ShownRow
+from buddysim.replay.result import has_derived_accesses
 from buddysim.replay.schemes import BASELINE, counter_zeros, shown_rows
 from buddysim.replay.sensitivity import NO_DIFFERENCE, tells_no_difference
 from buddysim.report.bottleneck import format_bottleneck, format_next_resource
@@ -32,7 +33,6 @@ from buddysim.report.quantities import (
 from buddysim.report.replay_caveats import (
     caveat_parts,
     derived_accesses,
-    has_derived_accesses,
     partial_trace,
     synthetic_sizes,
 )  # fmt: skip

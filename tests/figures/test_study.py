@@ -127,7 +127,7 @@ def test_means_are_geometric_of_ratios_and_arithmetic_of_fractions(folder: Path)
     cg, sp, mean = (rows.rows_with(workload=name, policy="final")[0] for name in ("cg", "sp", "HPC mean"))
     assert mean["ratio"] == pytest.approx((cg["ratio"] * sp["ratio"]) ** 0.5)
     assert mean["overflow_fraction"] == pytest.approx((cg["overflow_fraction"] + sp["overflow_fraction"]) / 2)
-    assert (mean["paper_ratio"], cg["paper_ratio"]) == (1.92, 1.11)
+    assert (mean["paper_ratio"], cg["paper_ratio"]) == (None, 1.11)  # the paper's mean is of ten programs
     for name in ("fig7", "fig9", "fig11"):
         assert "Means of 2 of 10 HPC and 1 of 6 DL workloads." in plotted(folder, name).get_supxlabel()
 

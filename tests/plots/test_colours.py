@@ -36,7 +36,7 @@ def test_neighbours_differ_in_lightness() -> None:
     assert near == []
 
 
-def test_series_are_told_apart_in_grey() -> None:
+def test_series_differ_in_grey() -> None:
     lightness = [lab(colour)[0] for colour in SERIES]
     assert min(abs(one - other) for one, other in combinations(lightness, 2)) > 5
     assert min(abs(one - other) for one, other in pairwise(lightness)) > 15
