@@ -13,7 +13,7 @@ from buddysim.training import recipes
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.language_model import TracedModel
 from buddysim.training.architectures.model_config import ModelConfig
-from buddysim.training.architectures.read_config import ReadConfig, parse_config
+from buddysim.training.architectures.read_config import ReadConfig, UnreadConfig, parse_config
 from buddysim.training.autograd import Tape
 from buddysim.training.options.config_options import ConfigOptions
 from buddysim.training.recorded_step.run import record_step
@@ -44,7 +44,7 @@ def _content(subject: Subject) -> dict[str, Any]:
 
 
 def _config(subject: Subject) -> ReadConfig:
-    return parse_config(_content(subject), "trial", "trial")
+    return parse_config(UnreadConfig(_content(subject), "trial", "trial"))
 
 
 def _step(subject: Subject, batch: int = BATCH, iterations: int = 1) -> Tape:
@@ -60,7 +60,7 @@ def _damaged(subject: Subject) -> Iterator[str]:
     for name in list(content)[1:]:
         for wrong in ({name: 0}, {name: "many"}):
             try:
-                parse_config({**content, **wrong}, "trial", "trial")
+                parse_config(UnreadConfig({**content, **wrong}, "trial", "trial"))
                 yield f"{wrong} is read: expected an error"
             except BuddysimError:
                 pass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from buddysim.training.architectures.read_config import parse_config
+from buddysim.training.architectures.read_config import UnreadConfig, parse_config
 from buddysim.training.autograd import Tape
 from buddysim.training.options.config_options import ConfigOptions
 from buddysim.training.recipes import Recipe
@@ -23,5 +23,5 @@ def operations_of(tape: Tape) -> list[tuple[object, ...]]:
 
 def trial_step(recipe: Recipe, optimizer: str = "none", iterations: int = 1) -> Tape:
     """Record iterations of a small Llama."""
-    config = parse_config(LLAMA, "trial", "trial")
+    config = parse_config(UnreadConfig(LLAMA, "trial", "trial"))
     return record_step(config, ConfigOptions(sequence=TOKENS), recipe, BATCH, optimizer, iterations)

@@ -39,7 +39,8 @@ def recorded_parts(network: Network, batch: int) -> list[Part]:
 def format_options(options: Mapping[str, Any]) -> str:
     """Return what a model's configuration leaves open as text; what has no effect is left out."""
     named = [f"{name} {options[name]}" for name in ("sequence", "recipe", "attention", "loss") if name in options]
-    return ", ".join([*named, *(["compiled"] if options.get("compile") else [])])
+    recorded = [f"recorded from {options['recorded']}"] if "recorded" in options else []
+    return ", ".join([*named, *(["compiled"] if options.get("compile") else []), *recorded])
 
 
 def _kinds(shown: dict[str, Any]) -> ScreenTable:

@@ -154,17 +154,10 @@ class TrainingRequest:
             options of a model's configuration for another network
         """
         from buddysim.training.named_network import load_network
-        from buddysim.training.recorded_step.from_config import ConfigNetwork
 
         network = self.network if isinstance(self.network, Network) else load_network(self.network)
         changed = self.config.changed()
-        if not changed:
-            return network
-        if not isinstance(network, ConfigNetwork):
-            name = next(iter(changed))
-            raise BuddysimError(f"{name}: {network.name} is not a model's configuration: expected a config.json")
-        options = replace(network.config_options, **changed)
-        return network if options == network.config_options else ConfigNetwork(network.config, options)
+        return network.with_options(changed) if changed else network
 
     def load_machine(self) -> TrainingMachine:
         """Return its machine, loaded where the request has its name."""

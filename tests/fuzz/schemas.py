@@ -20,7 +20,7 @@ from buddysim.importers.opencl import bundle
 from buddysim.sweep.jobs import JobsFile
 from buddysim.sweep.study import StudyTables
 from buddysim.training.against import trace_file
-from buddysim.training.architectures.read_config import parse_config
+from buddysim.training.architectures.read_config import UnreadConfig, parse_config
 from buddysim.training.architectures.registry import REGISTRY
 from buddysim.training.caching_allocator.snapshot.read import BLOCK, EVENT, SEGMENT, SNAPSHOT
 from buddysim.training.contents.density_table import DensityFields, DensityFile
@@ -87,7 +87,9 @@ def _bundle(event: type[Schema], **fields: Any) -> TypedFile:
 
 def _config(name: str) -> TypedFile:
     schema = REGISTRY.find(name).config.model_json_schema()
-    return TypedFile(name, good_files.config(name), schema, lambda content: parse_config(content, "FILE", "x"), True)
+    return TypedFile(
+        name, good_files.config(name), schema, lambda content: parse_config(UnreadConfig(content, "FILE", "x")), True
+    )
 
 
 def _graph() -> Any:

@@ -25,7 +25,6 @@ from buddysim.training.driver import simulate_request
 from buddysim.training.named_network import load_network
 from buddysim.training.networks.graph import Network
 from buddysim.training.options.config_options import ConfigOptions
-from buddysim.training.recorded_step.from_config import ConfigNetwork
 from buddysim.training.request import DEFAULTS, TrainingRequest, no_machine, request_options
 from buddysim.training.result import TrainingResult, network_checksum
 from buddysim.training.schemes._codec_times import missing_codecs_text
@@ -199,7 +198,7 @@ def _network(name: str, stamp: object, plugin_modules: tuple[ModuleType, ...]) -
 @lru_cache(1024)
 def _network_identity(name: str, stamp: object, plugin_modules: tuple[ModuleType, ...]) -> str:
     loaded = _network(name, stamp, plugin_modules)
-    if isinstance(loaded, ConfigNetwork):
+    if hasattr(loaded, "identity"):
         return hashlib.sha256(loaded.identity.encode()).hexdigest()
     names = "\n".join([loaded.name, *(layer.name for layer in loaded.layers)])
     return f"{network_checksum(loaded)}:{hashlib.sha256(names.encode()).hexdigest()}"

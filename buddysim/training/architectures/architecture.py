@@ -24,3 +24,13 @@ class Architecture:
     model_type: str
     config: type[ModelConfig]
     model: type[TracedModel]
+
+    @property
+    def head(self) -> str:
+        """What its head is for, of `config_options.HEADS`."""
+        ends = {
+            "ForMaskedLM": "masked",
+            "ForConditionalGeneration": "sequence-to-sequence",
+            "ForImageClassification": "classification",
+        }
+        return next((head for end, head in ends.items() if self.name.endswith(end)), "causal")

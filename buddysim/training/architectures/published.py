@@ -14,7 +14,7 @@ from typing import Any
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
 from buddysim.base.textfile import read_json
-from buddysim.training.architectures.read_config import ReadConfig, parse_config
+from buddysim.training.architectures.read_config import ReadConfig, UnreadConfig, parse_config
 
 _FILE = Path(__file__).parent / "data" / "models.json"
 
@@ -43,4 +43,4 @@ def published_config(name: str) -> ReadConfig:
         raise BuddysimError(
             f"model {shortened(name)}: unknown, expected one of {', '.join(names())}{hint(name, names())}"
         )
-    return parse_config(contents()[name], name, name)
+    return parse_config(UnreadConfig(contents()[name], name, name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,37 @@ _WHAT = "model configuration"
 
 
 @dataclass(frozen=True)
+class UnreadConfig:
+    """The content of a configuration.
+
+    Attributes
+    ----------
+    where : what errors begin with
+    name : as of `ReadConfig`
+    """
+
+    content: Mapping[str, Any]
+    where: str
+    name: str
+
+    def has_reader(self, head: str | None = None) -> bool:
+        """Whether an architecture here reads it: by its class, else by its type; with this head, if one is named.
+
+        Content without a type, or with a list of classes that is none, has no other reader either.
+        """
+        classes, known = self.content.get("architectures"), dict(REGISTRY.items())
+        if not isinstance(self.content.get("model_type"), str):
+            return head is None
+        if classes is None:
+            read = [one for one in known.values() if one.model_type == self.content["model_type"]]
+        elif isinstance(classes, list) and classes and all(isinstance(one, str) for one in classes):
+            read = [known[one] for one in classes if one in known]
+        else:
+            return head is None
+        return any(head in (None, one.head) for one in read)
+
+
+@dataclass(frozen=True)
 class ReadConfig:
     """A configuration, and what it is of.
 
@@ -30,11 +61,13 @@ class ReadConfig:
     name : of the file, of its folder where the file is called config.json, or in the configuration
     architecture : that reads its keys
     keys : typed
+    unread : the content that it was read from
     """
 
     name: str
     architecture: Architecture
     keys: ModelConfig
+    unread: UnreadConfig = field(compare=False)
 
     @property
     def max_positions(self) -> int | None:
@@ -55,25 +88,36 @@ def read_config(source: str | os.PathLike[str] | Mapping[str, Any]) -> ReadConfi
     BuddysimError
         a file that can't be read, an architecture that isn't known, a key that is missing or wrong
     """
+    return parse_config(content_of(source))
+
+
+def content_of(source: str | os.PathLike[str] | Mapping[str, Any]) -> UnreadConfig:
+    """Return what a configuration's file holds, or its content itself.
+
+    Raises
+    ------
+    BuddysimError
+        a file that can't be read, or that holds no object
+    """
     if isinstance(source, Mapping):
         where = _name_within(source) or _WHAT
-        return parse_config(source, where, _name_within(source) or str(source.get("model_type", "model")))
+        return UnreadConfig(source, where, _name_within(source) or str(source.get("model_type", "model")))
     path = Path(source)
     content = read_json(path, _WHAT, LARGEST_FILE)
     if not isinstance(content, dict):
         raise BuddysimError(f"{path}: expected an object with the keys of a {_WHAT}, found {shown(content)}")
-    stem = path.absolute().parent.name if path.stem == "config" else path.stem
-    return parse_config(content, os.fspath(path), stem)
+    return UnreadConfig(content, os.fspath(path), path.absolute().parent.name if path.stem == "config" else path.stem)
 
 
-def parse_config(content: Mapping[str, Any], where: str, name: str) -> ReadConfig:
-    """Return the configuration of a file's content; errors begin with `where`."""
+def parse_config(unread: UnreadConfig) -> ReadConfig:
+    """Return the configuration of a content."""
+    content, where = unread.content, unread.where
     architecture = _architecture_of(content, where)
     try:
         keys = model_of(architecture.config, dict(content), where)
     except InvalidContentError as error:
         raise error_line(where, error.problems, content) from None
-    return ReadConfig(name, architecture, keys)
+    return ReadConfig(unread.name, architecture, keys, unread)
 
 
 def _name_within(content: Mapping[str, Any]) -> str:

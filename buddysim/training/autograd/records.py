@@ -224,7 +224,7 @@ class SavedTensor:
     storage : number of its storage
     producer : operator that returned it (a view's own name); ``"parameter"``, ``"buffer"``, ``"input"``
     scope : module in which it is saved
-    operation : index of the last operation before it was saved
+    operation : index of the last operation of what saves it, so far
     """
 
     node: str

@@ -20,13 +20,15 @@ from typing import Any
 from buddysim.base.textfile import parse_toml
 from buddysim.machine.training import TrainingMachine
 from buddysim.training.architectures.published import contents
+from buddysim.training.architectures.read_config import read_config
 from buddysim.training.autograd.records import TracedOperation
 from buddysim.training.collectives import CollectiveTimes
 from buddysim.training.cost.model import CostModel
 from buddysim.training.cost.operators.rows import TimedStep
 from buddysim.training.networks.recorded.network import RecordedNetwork
 from buddysim.training.networks.recorded.work import OperationWork, work_of
-from buddysim.training.recorded_step.from_config import network_from_config
+from buddysim.training.options.config_options import ConfigOptions
+from buddysim.training.recorded_step.from_config import ConfigNetwork
 
 SELECTIVE = 0.4
 """Part of the forward pass that torchtitan's selective recomputation repeats: every second product, and what memory
@@ -132,8 +134,9 @@ def network_of_step(step: TimedStep) -> RecordedNetwork:
     loss = "whole" if step.loss in (FLASH_LOSS, UNTIMED_LOSS, NO_LOSS) else step.loss
     if step.loss == NO_LOSS:
         keys |= dict.fromkeys(_DROPOUTS, 0.0)
-    options = {"sequence": step.tokens, "recipe": step.recipe, "attention": attention, "loss": loss}
-    network = network_from_config(keys, **options, compile=step.compile == "compiled")
+    options: dict[str, Any] = {"recipe": step.recipe, "attention": attention, "loss": loss}
+    options |= {"sequence": step.tokens, "compile": step.compile == "compiled"}
+    network = ConfigNetwork(read_config(keys), ConfigOptions(**options))
     return network.at(step.batch, "adamw" if step.part == "step" else "none")
 
 

@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
+
+from buddysim.base.errors import BuddysimError
 
 ELEMENT_BYTES = 4
 NUMBER_BYTES = 8
@@ -287,6 +290,17 @@ class Network:
         network = Network(self.name, self.layers, self.source, self.description)
         network.element_bytes = element_bytes
         return network
+
+    def with_options(self, changed: Mapping[str, Any]) -> Network:
+        """Return the network with changed options of a model's configuration.
+
+        Raises
+        ------
+        BuddysimError
+            a network that no configuration describes
+        """
+        name = next(iter(changed))
+        raise BuddysimError(f"{name}: {self.name} is not a model's configuration: expected a config.json")
 
     def in_place_only(self, layers: AbstractSet[int] | None) -> Network:
         """Return the network with only these layers in place; None: unchanged.

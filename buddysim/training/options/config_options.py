@@ -20,6 +20,7 @@ from buddysim.training.options.sharding_options import ShardingOptions
 
 Attention = Literal["eager", "efficient", "flash"]
 ATTENTIONS: tuple[Attention, ...] = ("eager", "efficient", "flash")
+HEADS = ("causal", "masked", "sequence-to-sequence", "image-text", "classification", "base")
 LARGEST_SEQUENCE = 1 << 24
 LARGEST_ACCUMULATION = 1 << 20
 _CHUNKED = re.compile(r"chunked:([1-9][0-9]{0,5})")
@@ -37,6 +38,14 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
         a value out of range or an unknown name
     """
 
+    head: str | None = option_field(
+        str,
+        "what the model's head is for, base has none; that of the class which the configuration names if not given",
+        None,
+        metavar="NAME",
+        group=_GROUP,
+        choices=HEADS,
+    )
     sequence: int | None = option_field(
         int,
         "tokens of a sequence; 2048, or the configuration's positions where these are fewer, if not given",

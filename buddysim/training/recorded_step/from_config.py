@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
+from importlib.util import find_spec
 from typing import Any
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.garbage import collection_paused
 from buddysim.base.option import field_options
 from buddysim.base.signature import show_options
 from buddysim.training import recipes
 from buddysim.training.architectures.language_model import TracedModel
-from buddysim.training.architectures.read_config import ReadConfig, read_config
+from buddysim.training.architectures.read_config import ReadConfig, UnreadConfig, content_of, parse_config
 from buddysim.training.autograd import Tape
 from buddysim.training.autograd.blocks import blocks_of
 from buddysim.training.networks.graph import Layer, Network, Value
@@ -100,6 +102,11 @@ class ConfigNetwork(Network):
         """Return the network itself: its tensors have their own formats."""
         return self
 
+    def with_options(self, changed: Mapping[str, Any]) -> Network:
+        """Return the network with other options."""
+        options = replace(self.config_options, **changed)
+        return self if options == self.config_options else _network_of(self.config.unread, options)
+
     def at(self, batch: int, optimizer: str = "none") -> RecordedNetwork:
         """Return the layers of one training step, and its record; the last one is held."""
         if self._at is None or self._at[:2] != (batch, optimizer):
@@ -122,8 +129,9 @@ class ConfigNetwork(Network):
         )  # fmt: skip
 
 
-def network_from_config(config: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> ConfigNetwork:
-    """Return the network that a model's configuration describes.
+@within_budget
+def network_from_config(config: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> Network:
+    """Return the network that a model's configuration describes: of an architecture here, else of transformers' class.
 
     Parameters
     ----------
@@ -138,7 +146,23 @@ def network_from_config(config: Mapping[str, Any] | str | os.PathLike[str], **op
     for name in options:
         if name not in known:
             raise BuddysimError(f"option {name}: expected one of {', '.join(known)}")
-    return ConfigNetwork(read_config(config), ConfigOptions(**options))
+    return _network_of(content_of(config), ConfigOptions(**options))
+
+
+def _network_of(unread: UnreadConfig, options: ConfigOptions) -> Network:
+    if unread.has_reader(options.head):
+        return ConfigNetwork(parse_config(unread), options)
+    if find_spec("transformers") is None:
+        extra = "transformers' class of it is recorded with pip install 'buddysim[transformers]'"
+        if options.head is not None:
+            raise BuddysimError(f"{unread.where}: head {options.head}: {extra}")
+        try:
+            return ConfigNetwork(parse_config(unread), options)
+        except BuddysimError as error:
+            raise BuddysimError(f"{error}; {extra}") from None
+    from buddysim.training.recorded_step.library_model import LibraryNetwork
+
+    return LibraryNetwork(unread, options)
 
 
 show_options(network_from_config, field_options(ConfigOptions))

@@ -12,7 +12,7 @@ import pytest
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.architectures import published
-from buddysim.training.architectures.read_config import ReadConfig, parse_config, read_config
+from buddysim.training.architectures.read_config import ReadConfig, UnreadConfig, parse_config, read_config
 from buddysim.training.autograd import Module, Tape
 from buddysim.training.options.config_options import ConfigOptions
 
@@ -60,7 +60,7 @@ def test_thirty_counts_are_published_to_the_unit() -> None:
 def test_a_shape_that_contradicts_itself_is_refused() -> None:
     as_printed = {**published.contents()["gpt3-13b"], "n_embd": 5140, "n_inner": 20560}
     with pytest.raises(BuddysimError) as caught:
-        parse_config(as_printed, "gpt3-13b", "gpt3-13b")
+        parse_config(UnreadConfig(as_printed, "gpt3-13b", "gpt3-13b"))
     assert str(caught.value) == "gpt3-13b: n_embd: expected a multiple of n_head 40, found 5140"
 
 

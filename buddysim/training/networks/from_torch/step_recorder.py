@@ -51,6 +51,7 @@ class StepRecorder:
         self._kind: Kind = "temporary"
         self._phase: Phase = "forward"
         self._scopes_of_nodes: dict[int, str] = {}
+        self._operations_of_nodes: dict[int, int] = {}
         self._scopes = [""]
         self._paths: dict[int, str] = {}
         self._parameters: dict[int, tuple[torch.nn.Parameter, str]] = {}
@@ -122,6 +123,8 @@ class StepRecorder:
             return result
         products = products_of(func, args)
         rest = flops_of(func, args, kwargs, result) - sum(one.flops for one in products)
+        if tape.phase == "forward":
+            self._operations_of_nodes.setdefault(torch.autograd._get_sequence_nr() - 1, len(tape.operations))
         scratch = cuda_scratch(tape, name, reads[0]) if reads else None
         tape.launch(name, reads, list(self._operands(results + changed)), products, max(rest, 0))
         del scratch
@@ -157,10 +160,12 @@ class StepRecorder:
                 if attribute.startswith("_raw_saved_"):
                     saved = getattr(node, attribute)
                     data = [one.data for one in (saved if isinstance(saved, tuple) else (saved,))]
-                    noted += [(one.number, node.name(), attribute, one.record) for one in data if type(one) is Packed]
-        for _, node_name, attribute, record in sorted(noted, key=lambda one: one[0]):
+                    noted += [(one.number, node, attribute, one.record) for one in data if type(one) is Packed]
+        for _, node, attribute, record in sorted(noted, key=lambda one: one[0]):
             if record is not None:
-                record.node, record.name = node_name, attribute.removeprefix("_raw_saved_")
+                record.node, record.name = node.name(), attribute.removeprefix("_raw_saved_")
+                # Inputs are saved before their operator runs, results behind it.
+                record.operation = self._operations_of_nodes.get(node._sequence_nr(), record.operation)
                 self.tape.saved.append(record)
                 storage = self.tape.storages[record.storage]
                 storage.kind = "activation" if storage.kind == "temporary" else storage.kind
