@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help web run test check test-all test-long lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces lock build develop clean check-machine FORCE
+.PHONY: help web site wheels sdist check-release run test check test-all test-long lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces lock build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -106,6 +106,26 @@ traces: build
 # The page's files, Pyodide with them: for any web server, or `python -m buddysim web`.
 web: develop
 	$(python) tools/make_web.py
+
+# What GitHub Pages serves: the page, and the documents below it.
+site: web docs
+	rm -rf out/pages
+	cp -r out/web out/pages
+	cp -r out/site out/pages/documents
+
+# Wheels of every Python of pyproject.toml for this machine: cibuildwheel builds them in containers, repairs and tests them.
+wheels:
+	$(BASE_PYTHON) -m venv build/wheels
+	build/wheels/bin/python -m pip install --quiet cibuildwheel==4.3.5
+	build/wheels/bin/python -m cibuildwheel --output-dir out/wheels
+
+sdist:
+	$(BASE_PYTHON) -m venv build/wheels
+	build/wheels/bin/python -m pip install --quiet build==1.6.1
+	build/wheels/bin/python -m build --sdist --outdir out/wheels
+
+check-release:
+	$(BASE_PYTHON) tools/check_release.py $(TAG)
 
 # The API's reference is made from the docstrings; every link is followed, those to other sites too.
 docs: develop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ COMPILE_ARGS = ("-O2", "-ffp-contract=off")
 #: Python's own flags may ask for debugging information: it would be nine tenths of what the compiler writes. Symbol
 #: tables, unwind tables and pages between segments are another third of an extension.
 WITHOUT_DEBUG_INFO = ("-g0", "-fno-asynchronous-unwind-tables")
-WITHOUT_SYMBOLS = ("-Wl,-s", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--build-id=none")
+WITHOUT_SYMBOLS = (
+    ("-Wl,-s", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-Wl,--build-id=none") if sys.platform == "linux" else ()
+)
 
 #: Cython's code for memoryviews, functions and the like, which every extension would have a copy of: one extension
 #: that the others import. Cython writes its source.
