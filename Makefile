@@ -1,4 +1,4 @@
-# The two commands of the README are `make run` and `make test`; the others are for developers.
+# `make run` is the command of the README; the others are for developers.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:

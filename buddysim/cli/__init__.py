@@ -39,7 +39,7 @@ _COLLECT_EVERY = 1_000_000
 #: What a sub-command has.
 SUBCOMMAND = ("NAME", "HELP", "add_arguments", "run")
 CONTRACT = ("TASK", *SUBCOMMAND)
-COMPLETION = "--print-completion"
+COMPLETION, INSTALL = "--print-completion", "--install-completion"
 
 
 def _adopt(module: ModuleType) -> Mapping[str, ModuleType]:
@@ -260,7 +260,7 @@ def _run(argv: Sequence[str] | None) -> int:
         raise Finished(0)
     for file in named:
         plugins.load_plugin(file)
-    args = make_parser(complete=any(text.startswith(COMPLETION) for text in arguments)).parse_args(arguments)
+    args = make_parser(complete=any(text.startswith((COMPLETION, INSTALL)) for text in arguments)).parse_args(arguments)
     if args.command != "capture":  # whose scripts may draw
         _quieten_matplotlib()
     with larger_budget(_input_budget(args)):
@@ -367,12 +367,34 @@ class _PrintCompletion(argparse.Action):
         parser.exit()
 
 
+class _InstallCompletion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: Any = None) -> None:
+        import shtab
+
+        from buddysim.base.output import write_text
+        from buddysim.cli.completion import script_file
+
+        path = script_file(values)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, shtab.complete(parser, values) + "\n")
+        print(path)
+        parser.exit()
+
+
 def _add_completion(parser: argparse.ArgumentParser) -> None:
     import shtab
+
+    from buddysim.cli.completion import FOLDERS
 
     parser.add_argument(
         COMPLETION,
         action=_PrintCompletion,
         choices=shtab.SUPPORTED_SHELLS,
         help="name of a shell whose completion script is printed",
+    )
+    parser.add_argument(
+        INSTALL,
+        action=_InstallCompletion,
+        choices=[shell for shell in shtab.SUPPORTED_SHELLS if shell in FOLDERS],
+        help="name of a shell whose completion script is written to where it looks for those of a user",
     )

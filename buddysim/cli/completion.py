@@ -7,9 +7,36 @@ that are given with it too. Only then are the registries read: parsers have no c
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from buddysim.base.errors import BuddysimError
+from buddysim.base.paths import expanded
 
 _MARK = "completes"
+
+#: By shell: the variable of the environment with the folder of a user's files, that folder, the script's path in it.
+FOLDERS = {
+    "bash": ("XDG_DATA_HOME", "~/.local/share", "bash-completion/completions/buddysim"),
+    "zsh": ("XDG_DATA_HOME", "~/.local/share", "zsh/site-functions/_buddysim"),
+    "fish": ("XDG_CONFIG_HOME", "~/.config", "fish/completions/buddysim.fish"),
+}
+
+
+def script_file(shell: str) -> Path:
+    """Return the file where a shell looks for the completion script of a user.
+
+    Raises
+    ------
+    BuddysimError
+        the user has no home folder
+    """
+    variable, folder, name = FOLDERS[shell]
+    path = expanded(os.environ.get(variable) or folder) / name
+    if not path.is_absolute():
+        raise BuddysimError(f"no home folder: set {variable}")
+    return path
 
 
 def _registered(kind: str) -> Callable[[], Iterable[str]]:

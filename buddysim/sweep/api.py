@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,15 @@ class Results:
         import pandas
 
         return pandas.DataFrame(self.rows())
+
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow Table; what a row lacks is null."""
+        import pyarrow
+
+        from buddysim.sweep.rows import rows_table
+
+        lines = [json.dumps(row).encode() for row in self.rows()]
+        return rows_table(lines) if lines else pyarrow.table({})
 
     def _stored_points(self) -> Iterator[tuple[SweepPoint, StoredResult]]:
         for name, point in self.plan.points.items():

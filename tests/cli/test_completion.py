@@ -60,3 +60,20 @@ def test_every_kind_of_name_is_used() -> None:
     options = [*field_options(ReplayRequest).values(), *request_options().values()]
     sources += "".join(f'"{option.completes}"' for option in options)
     assert [kind for kind in completion.NAMES if f'"{kind}"' not in sources] == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_one_command_installs_the_script(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(SystemExit) as left:
+        main(["--install-completion", shell])
+    assert left.value.code == 0
+    path = Path(capsys.readouterr().out.strip())
+    assert path.relative_to(tmp_path) == Path(completion.FOLDERS[shell][2])
+    if shell == "bash":
+        assert completed(path, "buddysim", "run", "--machine", "p100") == ["p100-nvlink2"]
+    monkeypatch.setenv("XDG_DATA_HOME", "~no-such-user/x")
+    assert main(["--install-completion", shell]) == 2
+    assert "no home folder: set XDG_DATA_HOME" in capsys.readouterr().err

@@ -471,3 +471,13 @@ def test_killed_schedulers_and_signals_at_random_times_lose_nothing(tmp_path: Pa
     for _ in range(20):
         disturbances.interrupt(longest_s)
     disturbances.compare()
+
+
+def test_results_as_an_arrow_table(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    results = run_sweep(study(4), store=tmp_path / "s", workers=1)
+    table = results.to_arrow()
+    assert isinstance(table, pyarrow.Table)
+    assert table.num_rows == len(results.rows()) > 1
+    assert table.column("time_ps").to_pylist() == [row["time_ps"] for row in results.rows()]
+    assert set(table.column_names) == {name for row in results.rows() for name in row}
