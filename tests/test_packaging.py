@@ -109,6 +109,26 @@ def test_a_wheel_has_the_traces_that_documents_use() -> None:
 
 
 @pytest.mark.slow
+def test_an_image_has_the_sources_that_a_build_needs(tmp_path: Path) -> None:
+    """What .dockerignore lets through is laid out as a package; extensions are not compiled here."""
+    excluded, *allowed = (ROOT / ".dockerignore").read_text().split()
+    assert excluded == "*"
+    for name in (line.removeprefix("!") for line in allowed if line.startswith("!")):
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__", "large"))
+        else:
+            shutil.copyfile(source, tmp_path / name)
+    command("setup.py", "-q", "build_py", "--build-lib", "laid-out", folder=tmp_path)
+    assert (tmp_path / "laid-out" / "buddysim" / "trace" / "shipped" / "fdtd2048.bin").is_file()
+    image = (ROOT / "Dockerfile").read_text()
+    versions = re.findall(r"^FROM python:(3\.\d+)-slim", image, re.MULTILINE)
+    assert len(versions) == 2
+    assert f"Python :: {versions[0]}" in (ROOT / "pyproject.toml").read_text()
+    assert versions[0] == versions[1]
+
+
+@pytest.mark.slow
 def test_the_sdist_holds_every_source(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
