@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def trace_path(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
         a name that neither a file nor a trace has, or whose trace this installation lacks
     """
     name = os.fspath(path)
-    if not isinstance(name, str) or not name or os.sep in name or "." in name or exists(name):
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name) or exists(name):
         return path
     trace = next((trace for trace in shipped_traces() if trace.name == name), None)
     if trace is None:
