@@ -11,7 +11,7 @@ from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.blocks.rms_norm import RMSNorm
 from buddysim.training.architectures.blocks.rotary import RotaryEmbedding, rotated
 from buddysim.training.architectures.language_model import CausalModel
-from buddysim.training.architectures.rotary_config import GroupedConfig, RotaryConfig
+from buddysim.training.architectures.rotary_config import GroupedConfig
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
@@ -28,6 +28,7 @@ class GroupedQueryAttention(Module):
     ----------
     qkv_bias, output_bias : whether the products of queries, keys and values, and that of the result, add a bias
     norms : queries and keys are normalized over the features of a head
+    rotary : whether queries and keys are rotated by their positions
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class GroupedQueryAttention(Module):
         qkv_bias: bool = False,
         output_bias: bool = False,
         norms: bool = False,
+        rotary: bool = True,
     ) -> None:
         super().__init__()
-        self.options = options
+        self.options, self.rotary = options, rotary
         self.head_dim = config.head_features
         self.call = AttentionCall(
             scaling=self.head_dim**-0.5,
@@ -52,28 +54,37 @@ class GroupedQueryAttention(Module):
         self.k_proj = Linear(config.hidden_size, keys, bias=qkv_bias)
         self.v_proj = Linear(config.hidden_size, keys, bias=qkv_bias)
         self.o_proj = Linear(queries, config.hidden_size, bias=output_bias)
-        self.q_norm: RMSNorm | None = RMSNorm(self.head_dim) if norms else None
-        self.k_norm: RMSNorm | None = RMSNorm(self.head_dim) if norms else None
+        self.q_norm: Module | None = RMSNorm(self.head_dim) if norms else None
+        self.k_norm: Module | None = RMSNorm(self.head_dim) if norms else None
 
     def forward(self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations) -> Weighted:
         """Return the layer's output, of the shape of its input, and the weights of the tokens."""
         input_shape = hidden_states.shape[:-1]
-        hidden_shape = (*input_shape, -1, self.head_dim)
-        query_states = self.q_proj(hidden_states).view(*hidden_shape)
-        if self.q_norm is not None:
-            query_states = self.q_norm(query_states)
-        query_states = query_states.transpose(1, 2)
-        key_states = self.k_proj(hidden_states).view(*hidden_shape)
-        if self.k_norm is not None:
-            key_states = self.k_norm(key_states)
-        key_states = key_states.transpose(1, 2)
-        value_states = self.v_proj(hidden_states).view(*hidden_shape).transpose(1, 2)
-        cos, sin = position_embeddings
-        query_states, key_states = rotated(query_states, key_states, cos, sin)
+        query_states, key_states, value_states = self.projected(hidden_states)
+        if self.rotary:
+            cos, sin = position_embeddings
+            query_states, key_states = self.rotated(query_states, key_states, cos, sin)
         attn_output, attn_weights = attend(self.options, self.call, query_states, key_states, value_states, mask)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o_proj(attn_output)
         return attn_output, attn_weights
+
+    def projected(self, hidden_states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values."""
+        query_states = self.heads(self.q_proj(hidden_states), self.q_norm)
+        key_states = self.heads(self.k_proj(hidden_states), self.k_norm)
+        return query_states, key_states, self.heads(self.v_proj(hidden_states))
+
+    def heads(self, projected: Tensor, norm: Module | None = None) -> Tensor:
+        """Return the heads of queries, keys or values, of shape (batch, heads, tokens, features)."""
+        states = projected.view(*projected.shape[:-1], -1, self.head_dim)
+        if norm is not None:
+            states = norm(states)
+        return states.transpose(1, 2)
+
+    def rotated(self, query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+        """Return queries and keys by their positions."""
+        return rotated(query, key, cos, sin)
 
 
 class DecoderLayer(Module):
@@ -113,7 +124,6 @@ class DecoderStack(Module):
 
     def __init__(
         self,
-        config: RotaryConfig,
         options: ConfigOptions,
         layers: Sequence[Module],
         norm: Module,
@@ -121,13 +131,14 @@ class DecoderStack(Module):
         windows: Sequence[int | None],
         masks: Sequence[int | None],
         embedding: Embedding,
+        rotary: RotaryEmbedding,
     ) -> None:
         super().__init__()
         self.options, self.windows, self.masks = options, windows, masks
         self.embed_tokens = embedding
         self.layers = list(layers)
         self.norm = norm
-        self.rotary_emb = RotaryEmbedding(config)
+        self.rotary_emb = rotary
 
     def forward(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
         """Return the features of all tokens."""
@@ -161,13 +172,13 @@ class DecoderModel(CausalModel, Generic[C]):
         super().__init__(config, options)
         depth = config.num_hidden_layers
         self.model = DecoderStack(
-            config,
             self.options,
             [self.make_layer(config, index) for index in range(depth)],
             self.make_norm(config.hidden_size),
             windows=[masks[0]] * depth if windows is None else windows,
             masks=masks,
             embedding=self.make_embedding(config, pad_token_id),
+            rotary=self.make_rotary(config),
         )
         tied = self.model.embed_tokens.weight if config.tie_word_embeddings else None
         self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=False, weight=tied)
@@ -183,6 +194,10 @@ class DecoderModel(CausalModel, Generic[C]):
     def make_embedding(self, config: C, pad_token_id: int | None) -> Embedding:
         """Make the embedding."""
         return Embedding(config.vocab_size, config.hidden_size, padding_idx=pad_token_id)
+
+    def make_rotary(self, config: C) -> RotaryEmbedding:
+        """Make what gives the cosines and sines of positions."""
+        return RotaryEmbedding(config)
 
     def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""

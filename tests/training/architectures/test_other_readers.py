@@ -22,8 +22,8 @@ LLAMA = CONFIGS["LlamaForCausalLM"]
 @pytest.mark.parametrize(
     ("more", "options"),
     [
-        ({"architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2"}, {}),
-        ({"architectures": None, "model_type": "olmo2"}, {}),
+        ({"architectures": ["ArceeForCausalLM"], "model_type": "arcee"}, {}),
+        ({"architectures": None, "model_type": "arcee"}, {}),
         ({}, {"head": "classification"}),
     ],
 )

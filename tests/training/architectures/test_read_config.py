@@ -172,6 +172,17 @@ def test_a_class_is_named_as_the_nearest_only_where_it_is_near(key: str, name: s
     assert text.partition(" (nearest")[2] == near.partition(" (nearest")[2]
 
 
+def test_layers_without_positions_and_their_windows() -> None:
+    smol = {**LLAMA, "architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "num_hidden_layers": 4}
+    smol |= {"pad_token_id": 0}
+    assert read_config({**smol, "no_rope_layer_interval": 2}).keys.rotary == [True, False, True, False]
+    window = {"use_sliding_window": True, "sliding_window": 8}
+    assert read_config({**smol, **window}).keys.windows == [None, None, None, 8]
+    assert read_config({**smol, **window, "no_rope_layers": [0, 1, 1, 1]}).keys.windows == [8, None, None, None]
+    text = problem_of({**smol, "no_rope_layers": [1, 1]})
+    assert text == "no_rope_layers: expected a number for each of 4 layers, found [1, 1]"
+
+
 def test_class_and_type_may_not_contradict_each_other() -> None:
     text = problem_of({**LLAMA, "model_type": "qwen2"})
     assert text == "model_type: expected 'llama', as architectures has LlamaForCausalLM, found 'qwen2'"

@@ -40,8 +40,7 @@ _LATENT: dict[str, Any] = {
     "first_k_dense_replace": 1, "num_key_value_heads": 4,
 }  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
-    "Olmo2ForCausalLM": {"model_type": "olmo2", **_TEXT},
-    "SmolLM3ForCausalLM": {"model_type": "smollm3", **_TEXT},
+    "ArceeForCausalLM": {"model_type": "arcee", **_TEXT},
     "Gemma3ForCausalLM": {"model_type": "gemma3_text", **_TEXT, "head_dim": 8, "sliding_window": 4},
     "GptOssForCausalLM": {
         "model_type": "gpt_oss", **_TEXT, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
@@ -116,16 +115,16 @@ def test_a_class_saves_and_allocates_as_measured(name: str) -> None:
 )
 def test_schemes_run(scheme: str) -> None:
     """Offloading asks when the backward pass reads a feature map: in the pass of the layer whose formula saved it."""
-    result = simulate(content_of("Olmo2ForCausalLM"), 2, "h100-sxm", scheme, sequence=32)
+    result = simulate(content_of("ArceeForCausalLM"), 2, "h100-sxm", scheme, sequence=32)
     assert result.counters["fits"]
 
 
 @pytest.mark.parametrize(
     ("head", "cls"),
-    [("causal", "Olmo2ForCausalLM"), ("classification", "Olmo2ForSequenceClassification"), ("base", "Olmo2Model")],
+    [("causal", "ArceeForCausalLM"), ("classification", "ArceeForSequenceClassification"), ("base", "ArceeModel")],
 )
 def test_a_head_selects_the_class(head: str, cls: str) -> None:
-    network = network_from_config(content_of("Olmo2ForCausalLM"), sequence=TOKENS, head=head)
+    network = network_from_config(content_of("ArceeForCausalLM"), sequence=TOKENS, head=head)
     assert network.description == cls
     assert network.at(2).tape.peak_bytes() > 0  # type: ignore[attr-defined]
 
@@ -133,22 +132,22 @@ def test_a_head_selects_the_class(head: str, cls: str) -> None:
 @pytest.mark.parametrize(
     ("more", "options", "message"),
     [
-        ({"model_type": "olmo7"}, {}, "model_type: 'olmo7' is not in transformers"),
+        ({"model_type": "arcee7"}, {}, "model_type: 'arcee7' is not in transformers"),
         ({"model_type": "own", "auto_map": {"AutoModel": "x.Y"}}, {}, "(the file's own code, auto_map, is not run)"),
-        ({"architectures": ["OlmoForEverything"]}, {}, "is none of transformers' olmo2: expected one of Olmo2ForC"),
+        ({"architectures": ["ArceeForEverything"]}, {}, "is none of transformers' arcee: expected one of ArceeForC"),
         ({"quantization_config": {"quant_method": "fp8"}}, {}, "quantization_config: expected null"),
         ({"num_hidden_layers": 10**9}, {}, "num_hidden_layers: expected at most 1024, found 1000000000"),
-        ({"num_attention_heads": 0}, {}, "Olmo2ForCausalLM of transformers can't be built"),
+        ({"num_attention_heads": 0}, {}, "refuses it: integer division or modulo by zero"),
         ({"hidden_size": "x"}, {}, "refuses it"),
-        ({}, {"head": "masked"}, "head masked: olmo2 of transformers has causal, classification, base"),
-        ({}, {"lora": "8"}, "lora: olmo2 is recorded from transformers' class: not simulated there"),
+        ({}, {"head": "masked"}, "head masked: arcee of transformers has causal, classification, base"),
+        ({}, {"lora": "8"}, "lora: arcee is recorded from transformers' class: not simulated there"),
         ({}, {"recipe": "amp-fp16"}, "expected one of fp32, tf32, amp-bf16, bf16"),
         ({}, {"sequence": 65}, "sequence 65: expected at most 64"),
     ],
 )
 def test_what_is_not_simulated_is_one_line(more: dict[str, Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(BuddysimError) as caught:
-        network_from_config(content_of("Olmo2ForCausalLM", **more), **options)
+        network_from_config(content_of("ArceeForCausalLM", **more), **options)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 

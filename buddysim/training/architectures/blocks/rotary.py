@@ -34,7 +34,11 @@ class RotaryEmbedding(Module):
         emb = F.cat((freqs, freqs), -1)
         cos = emb.cos() * 1.0
         sin = emb.sin() * 1.0
-        return cos.to(features.dtype), sin.to(features.dtype)
+        return self.cast(cos, features), self.cast(sin, features)
+
+    def cast(self, values: Tensor, features: Tensor) -> Tensor:
+        """Return cosines or sines as the features need them."""
+        return values.to(features.dtype)
 
     def _update(self, position_ids: Tensor) -> None:
         """Look at the positions of a step, as both kinds do; no sequence is longer than the model's positions."""
