@@ -9,7 +9,7 @@ from buddysim.training.architectures.blocks.attention import AttentionCall, Weig
 from buddysim.training.architectures.blocks.layers import Embedding, Linear
 from buddysim.training.architectures.blocks.masks import causal_mask
 from buddysim.training.architectures.blocks.rms_norm import RMSNorm
-from buddysim.training.architectures.blocks.rotary import RotaryEmbedding, rotated
+from buddysim.training.architectures.blocks.rotary import Rotary, RotaryEmbedding, rotated
 from buddysim.training.architectures.language_model import CausalModel
 from buddysim.training.architectures.rotary_config import GroupedConfig
 from buddysim.training.autograd import functional as F
@@ -131,7 +131,7 @@ class DecoderStack(Module):
         windows: Sequence[int | None],
         masks: Sequence[int | None],
         embedding: Embedding,
-        rotary: RotaryEmbedding,
+        rotary: Rotary,
     ) -> None:
         super().__init__()
         self.options, self.windows, self.masks = options, windows, masks
@@ -150,7 +150,8 @@ class DecoderStack(Module):
         hidden_states = inputs_embeds
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
         for layer, window in zip(self.layers, self.windows, strict=True):
-            hidden_states = layer(hidden_states, masks[window], position_embeddings, position_ids)
+            rotations = self.rotary_emb.of_layer(position_embeddings, window)
+            hidden_states = layer(hidden_states, masks[window], rotations, position_ids)
         hidden_states = self.norm(hidden_states)
         return hidden_states
 
@@ -195,7 +196,7 @@ class DecoderModel(CausalModel, Generic[C]):
         """Make the embedding."""
         return Embedding(config.vocab_size, config.hidden_size, padding_idx=pad_token_id)
 
-    def make_rotary(self, config: C) -> RotaryEmbedding:
+    def make_rotary(self, config: C) -> Rotary:
         """Make what gives the cosines and sines of positions."""
         return RotaryEmbedding(config)
 

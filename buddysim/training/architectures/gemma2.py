@@ -82,16 +82,9 @@ class ScaledEmbedding(Embedding):
 class Gemma2DecoderLayer(Module):
     """Four norms: before and after attention, before and after the gated layer."""
 
-    def __init__(self, config: Gemma2Config, options: ConfigOptions) -> None:
+    def __init__(self, config: Gemma2Config, attention: Module) -> None:
         super().__init__()
-        bias = config.attention_bias
-        self.self_attn = GroupedQueryAttention(config, options, qkv_bias=bias, output_bias=bias)
-        self.self_attn.call = AttentionCall(
-            scaling=config.query_pre_attn_scalar**-0.5,
-            groups=config.num_attention_heads // config.key_value_heads,
-            dropout=config.attention_dropout,
-            softcap=config.attn_logit_softcapping,
-        )
+        self.self_attn = attention
         self.mlp = GatedMLP(config.hidden_size, config.intermediate_size, config.hidden_activation)
         self.input_layernorm = GemmaRMSNorm(config.hidden_size)
         self.post_attention_layernorm = GemmaRMSNorm(config.hidden_size)
@@ -127,7 +120,15 @@ class Gemma2ForCausalLM(DecoderModel[Gemma2Config]):
 
     def make_layer(self, config: Gemma2Config, index: int) -> Gemma2DecoderLayer:
         """Make a layer."""
-        return Gemma2DecoderLayer(config, self.options)
+        bias = config.attention_bias
+        attention = GroupedQueryAttention(config, self.options, qkv_bias=bias, output_bias=bias)
+        attention.call = AttentionCall(
+            scaling=config.query_pre_attn_scalar**-0.5,
+            groups=config.num_attention_heads // config.key_value_heads,
+            dropout=config.attention_dropout,
+            softcap=config.attn_logit_softcapping,
+        )
+        return Gemma2DecoderLayer(config, attention)
 
     def make_norm(self, features: int) -> GemmaRMSNorm:
         """Make the last norm."""

@@ -172,6 +172,23 @@ def test_a_class_is_named_as_the_nearest_only_where_it_is_near(key: str, name: s
     assert text.partition(" (nearest")[2] == near.partition(" (nearest")[2]
 
 
+def test_rotary_keys_of_each_kind_of_layer() -> None:
+    """transformers 5 writes an object for each kind of layer, earlier versions keys of both next to each other."""
+    gemma3 = {**GEMMA, "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "num_hidden_layers": 7}
+    older = read_config(
+        {**gemma3, "rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {"factor": 8.0, "type": "linear"}}
+    )
+    assert older.keys.windows == [4096] * 5 + [None, 4096]
+    full = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}
+    newer = read_config({**gemma3, "rope_parameters": {"full_attention": full, "sliding_attention": {}}})
+    assert newer.keys.rope_parameters == older.keys.rope_parameters
+    scaled = {"full_attention": full, "sliding_attention": {"rope_type": "yarn"}}
+    text = problem_of({**gemma3, "rope_parameters": scaled})
+    assert text.startswith("rope_parameters.sliding_attention.rope_type: expected default")
+    text = problem_of({**gemma3, "rope_parameters": {"full_attention": 3}})
+    assert text == "rope_parameters.full_attention: expected an object, found 3"
+
+
 def test_layers_without_positions_and_their_windows() -> None:
     smol = {**LLAMA, "architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "num_hidden_layers": 4}
     smol |= {"pad_token_id": 0}

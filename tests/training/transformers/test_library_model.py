@@ -41,7 +41,6 @@ _LATENT: dict[str, Any] = {
 }  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
     "ArceeForCausalLM": {"model_type": "arcee", **_TEXT},
-    "Gemma3ForCausalLM": {"model_type": "gemma3_text", **_TEXT, "head_dim": 8, "sliding_window": 4},
     "GptOssForCausalLM": {
         "model_type": "gpt_oss", **_TEXT, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
     },

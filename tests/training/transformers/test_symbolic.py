@@ -31,7 +31,7 @@ RECIPES = ("fp32", "bf16", "amp-bf16")
 
 #: Classes whose attention PyTorch's flash kernel can't take: a window is a mask to PyTorch, and so is a bias. What
 #: transformers does there needs the package of FlashAttention, which needs a GPU.
-WITHOUT_FLASH = (*configs.EAGER_ONLY, "MistralForCausalLM", "T5ForConditionalGeneration")
+WITHOUT_FLASH = (*configs.EAGER_ONLY, "MistralForCausalLM", "Gemma3ForCausalLM", "T5ForConditionalGeneration")
 
 
 def assert_equal(name: str, recipe: Any, attention: Any) -> None:

@@ -65,6 +65,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "untied": ("BertForMaskedLM", {"tie_word_embeddings": False, "hidden_act": "gelu_new"}),
     "rectangles": ("ViTForImageClassification", {"patch_size": [4, 8], "qkv_bias": False, "hidden_dropout_prob": 0.1}),
     "quick-gelu": ("ViTForImageClassification", {"hidden_act": "quick_gelu"}),
+    "windows-of-smollm": ("SmolLM3ForCausalLM", {"use_sliding_window": True, "sliding_window": 4}),
+    "one-rotary-embedding": (
+        "Gemma3ForCausalLM",
+        {"layer_types": ["full_attention", "full_attention"], "final_logit_softcapping": 30.0},
+    ),
     "relu2": ("LlamaForCausalLM", {"hidden_act": "relu2"}),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from buddysim.training.architectures.rotary_config import RotaryConfig
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import float32
@@ -10,16 +12,29 @@ from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
 
 
-class RotaryEmbedding(Module):
+class Rotary(Module):
+    """What gives the cosines and sines of all positions; of each layer the same, unless a class says otherwise."""
+
+    def of_layer(self, made: Any, window: int | None) -> tuple[Tensor, Tensor]:
+        """Return those of a layer, by its window, from what `forward` made."""
+        pair: tuple[Tensor, Tensor] = made
+        return pair
+
+
+class RotaryEmbedding(Rotary):
     """Cosines and sines of the angles, in the dtype of the features.
 
     Scaling changes the angles' values alone, not what is allocated, except for two kinds that look at the positions
     in each step: ``dynamic`` (the largest position) and ``longrope`` (which of two sets of frequencies it takes).
+
+    Parameters
+    ----------
+    scaled : as the configuration says; False: not scaled
     """
 
-    def __init__(self, config: RotaryConfig) -> None:
+    def __init__(self, config: RotaryConfig, *, scaled: bool = True) -> None:
         super().__init__()
-        self.kind = config.rope_parameters.rope_type
+        self.kind = config.rope_parameters.rope_type if scaled else "default"
         self.long_inv_freq: Tensor | None = None
         frequencies = (config.rotated_features // 2,)
         tape = active_tape()
