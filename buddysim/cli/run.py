@@ -79,9 +79,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", metavar="FILE", help="write the full result; -: to standard output, no screen")
     parser.add_argument("--assumptions", action="store_true", help="list every assumption of the result, numbered")
     parser.add_argument("--parquet", metavar="FILE", help="write the full result as tidy rows (needs pyarrow)")
+    parser.add_argument(
+        "--timeline", metavar="FILE.json", help="write kernels, DRAM and link over time, for Perfetto (ui.perfetto.dev)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
+    from buddysim.base.errors import BuddysimError
     from buddysim.base.output import check_outputs
     from buddysim.base.parquet import check_parquet
     from buddysim.cli.json_output import json_file
@@ -90,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     from buddysim.machine import Machine
     from buddysim.trace import open_trace
 
-    outputs = [json_file(args), args.parquet]
+    outputs = [json_file(args), args.parquet, args.timeline]
     check_outputs(outputs, [args.trace, args.targets, args.machine, args.profile_from])
     schemes = scheme_names(
         args.scheme or ",".join(EQUAL_CAPACITY if args.equal_capacity else DEFAULTS), "replay scheme"
@@ -98,6 +102,8 @@ def run(args: argparse.Namespace) -> int:
     kernels = parse_kernels(args.kernels)
     if args.parquet is not None:
         check_parquet()
+    if args.timeline is not None and not args.timeline.endswith(".json"):
+        raise BuddysimError(f"--timeline {args.timeline}: expected a name that ends in .json")
     machine = changed_machine(Machine.load(args.machine), args)
     with open_trace(args.trace) as trace:
         if args.require_data_values:
@@ -162,15 +168,19 @@ def _report(results: Mapping[str, ReplayResult], machine: Machine, args: argpars
     from buddysim.cli.json_output import is_on_stdout
     from buddysim.cli.machine_changes import changed_keys
     from buddysim.report.replay_screen import print_result
+    from buddysim.report.replay_timeline import write_timeline
 
     content = {scheme: result.to_dict() for scheme, result in results.items()}
     if args.parquet is not None:
         write_parquet(args.parquet, content)
+    if args.timeline is not None:
+        write_timeline(args.timeline, content)
     if args.json is not None:
         write_json(args.json, content)
     if is_on_stdout(args):
         return
     written = [path for path in (args.json, args.parquet) if path is not None]
     saved = f"full result: {', '.join(written)}" if written else "not saved (--json FILE)"
+    saved += f"; timeline: {args.timeline}" if args.timeline is not None else ""
     seconds = sum(result.speed["seconds"] for result in results.values())
     print_result(content, saved, changed_keys(args), machine, args.assumptions, seconds)
