@@ -47,6 +47,7 @@ class UnreadConfig:
             read = [one for one in known.values() if one.model_type == self.content["model_type"]]
         elif isinstance(classes, list) and classes and all(isinstance(one, str) for one in classes):
             read = [known[one] for one in classes if one in known]
+            read = [one for one in read if one.model_type == self.content["model_type"]]
         else:
             return head is None
         return any(head in (None, one.head) for one in read)

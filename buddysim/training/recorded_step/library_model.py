@@ -165,8 +165,10 @@ def find_class(unread: UnreadConfig, head: str | None) -> LibraryClass:
             )
         name = listed[0]
     with _one_line(f"{where}: transformers' configuration of {model_type} refuses it"):
-        config = known[model_type].from_dict(dict(content))
-    return LibraryClass(getattr(transformers, name), config, classes[name])
+        config, cls = known[model_type].from_dict(dict(content)), getattr(transformers, name)
+        if not isinstance(config, cls.config_class):  # of a model of several: this class is its text model's
+            config = config.get_text_config(decoder=classes[name] == "causal" or None)
+    return LibraryClass(cls, config, classes[name])
 
 
 def _classes(model_type: str) -> Iterator[tuple[str, str]]:

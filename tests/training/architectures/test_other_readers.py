@@ -49,5 +49,6 @@ def test_a_class_has_a_reader_for_its_own_head_alone(name: str) -> None:
 
 def test_another_head_of_a_read_class_has_no_reader() -> None:
     assert not content_of({**LLAMA, "architectures": ["LlamaForSequenceClassification"]}).has_reader()
+    assert not content_of({**LLAMA, "model_type": "internlm3"}).has_reader()
     assert content_of({**LLAMA, "architectures": None}).has_reader("causal")
     assert not content_of({**LLAMA, "architectures": None}).has_reader("base")

@@ -151,9 +151,22 @@ def test_what_is_not_simulated_is_one_line(more: dict[str, Any], options: dict[s
     assert "\n" not in str(caught.value)
 
 
+def test_a_causal_model_of_a_configuration_of_several_is_its_text_model() -> None:
+    text = {key: value for key, value in CONFIGS["ArceeForCausalLM"].items() if key != "model_type"}
+    content = {"model_type": "qwen3_5", "text_config": {**text, "head_dim": 8}}
+    network = network_from_config(content, sequence=TOKENS, head="causal")
+    assert network.description == "Qwen3_5ForCausalLM"
+    assert network.parameter_shapes()["model.embed_tokens.weight"] == (77, 32)  # type: ignore[attr-defined]
+
+
+def test_a_class_of_this_package_under_another_type_is_transformers() -> None:
+    content = {**content_of("ArceeForCausalLM"), "architectures": ["LlamaForCausalLM"], "model_type": "internlm3"}
+    assert network_from_config(content, sequence=TOKENS).at(1).tape.peak_bytes() > 0  # type: ignore[attr-defined]
+
+
 def test_a_configuration_that_its_class_does_not_take_is_one_line() -> None:
-    with pytest.raises(BuddysimError, match="MusicgenForCausalLM of transformers can't be built"):
-        network_from_config({"model_type": "musicgen", "architectures": ["MusicgenForCausalLM"]})
+    with pytest.raises(BuddysimError, match="ReformerModelWithLMHead of transformers can't be built: If you want"):
+        network_from_config({"model_type": "reformer", "architectures": ["ReformerModelWithLMHead"]})
 
 
 def test_the_screen_says_what_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,7 @@ def trace_step(
     except BuddysimError as error:
         raise BuddysimError(f"{name}: {error}") from None
     except Exception as error:
-        reason = shortened(" ".join(str(error).split()), 200)[1:-1]
+        reason = shortened(" ".join(str(error).split()), 200)[1:-1] or type(error).__name__
         raise BuddysimError(f"{name}: the module doesn't run on these inputs: {reason}") from None
     return tape
 
