@@ -144,31 +144,26 @@ def find_class(unread: UnreadConfig, head: str | None) -> LibraryClass:
         )
     if content.get("quantization_config") is not None:
         raise BuddysimError(f"{where}: quantization_config: expected null (nothing else is simulated)")
-    _check_sizes(where, content)
-    classes = dict(_classes(model_type))
+    with _one_line(f"{where}: expected a model configuration"):
+        _check_sizes(where, content)
+    classes = [one for one in _classes(model_type) if head in (None, one[1])]
     named = content.get("architectures")
-    if head is not None:
-        if head not in classes.values():
-            raise BuddysimError(
-                f"head {head}: {model_type} of transformers has {', '.join(dict.fromkeys(classes.values()))}"
-            )
-        listed = [one for one in named or () if classes.get(one) == head]
-        name = listed[0] if listed else next(one for one, its_head in classes.items() if its_head == head)
-    elif named is None:
-        name = next(iter(classes))
-    else:
-        listed = [one for one in named if one in classes]
-        if not listed:
-            raise BuddysimError(
-                f"{where}: architectures: {shortened(named[0])} is none of transformers' {model_type}: expected one of "
-                f"{', '.join(classes)}"
-            )
-        name = listed[0]
+    named = named if isinstance(named, list) else [name for name, _ in classes]
+    if not classes:
+        heads = ", ".join(dict.fromkeys(its_head for _, its_head in _classes(model_type)))
+        raise BuddysimError(f"head {head}: {model_type} of transformers has {heads}")
+    listed = [one for one in classes if one[0] in named]
+    if not listed and head is None:
+        raise BuddysimError(
+            f"{where}: architectures: {shortened(named[0])} is none of transformers' {model_type}: expected one of "
+            f"{', '.join(dict.fromkeys(name for name, _ in classes))}"
+        )
+    name, its_head = (listed or classes)[0]
     with _one_line(f"{where}: transformers' configuration of {model_type} refuses it"):
         config, cls = known[model_type].from_dict(dict(content)), getattr(transformers, name)
         if not isinstance(config, cls.config_class):  # of a model of several: this class is its text model's
-            config = config.get_text_config(decoder=classes[name] == "causal" or None)
-    return LibraryClass(cls, config, classes[name])
+            config = config.get_text_config(decoder=its_head == "causal" or None)
+    return LibraryClass(cls, config, its_head)
 
 
 def _classes(model_type: str) -> Iterator[tuple[str, str]]:

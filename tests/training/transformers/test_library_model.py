@@ -17,8 +17,10 @@ transformers = pytest.importorskip("transformers")
 from buddysim.base.errors import BuddysimError  # noqa: E402
 from buddysim.cli import main  # noqa: E402
 from buddysim.training import simulate  # noqa: E402
+from buddysim.training.architectures.read_config import UnreadConfig  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
 from buddysim.training.recorded_step.from_config import network_from_config  # noqa: E402
+from buddysim.training.recorded_step.library_model import find_class  # noqa: E402
 from tests.training.transformers.compared import (  # noqa: E402
     differences_of,
     peak_of_tape,
@@ -68,6 +70,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         },
     },
 }  # fmt: skip
+
+
+def _nested(depth: int) -> Any:
+    return [] if depth == 0 else [_nested(depth - 1)]
 
 
 def content_of(name: str, **more: Any) -> dict[str, Any]:
@@ -138,6 +144,8 @@ def test_a_head_selects_the_class(head: str, cls: str) -> None:
         ({"num_hidden_layers": 10**9}, {}, "num_hidden_layers: expected at most 1024, found 1000000000"),
         ({"num_attention_heads": 0}, {}, "refuses it: integer division or modulo by zero"),
         ({"hidden_size": "x"}, {}, "refuses it"),
+        ({"architectures": 3}, {"head": "masked"}, "head masked: arcee of transformers has causal, classification"),
+        ({"nested": _nested(900)}, {}, ": maximum recursion depth exceeded"),
         ({}, {"head": "masked"}, "head masked: arcee of transformers has causal, classification, base"),
         ({}, {"lora": "8"}, "lora: arcee is recorded from transformers' class: not simulated there"),
         ({}, {"recipe": "amp-fp16"}, "expected one of fp32, tf32, amp-bf16, bf16"),
@@ -149,6 +157,13 @@ def test_what_is_not_simulated_is_one_line(more: dict[str, Any], options: dict[s
         network_from_config(content_of("ArceeForCausalLM", **more), **options)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_class_may_be_listed_for_two_heads() -> None:
+    for head in ("causal", "image-text"):
+        keys = UnreadConfig({"model_type": "gemma3n"}, "x", "x")
+        selected = find_class(keys, head)
+        assert (selected.cls.__name__, selected.head) == ("Gemma3nForConditionalGeneration", head)
 
 
 def test_a_causal_model_of_a_configuration_of_several_is_its_text_model() -> None:
