@@ -69,7 +69,8 @@ def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
         type=_every,
         default=0,
         metavar="N",
-        help="period of the 8 KiB pages whose bytes are kept; 0: none, all sizes are kept (default: 0)",
+        help="period of the 8 KiB pages whose bytes are kept; 0: none, all sizes are kept; of 'all' networks keep none "
+        "(default: 0)",
     )
 
 
@@ -101,7 +102,7 @@ def _list(args: argparse.Namespace) -> int:
 def _make(args: argparse.Namespace) -> int:
     from buddysim.report.screen import print_screen
     from buddysim.workloads.batch import Order, make_all
-    from buddysim.workloads.workload_registry import INPUTS, REGISTRY
+    from buddysim.workloads.workload_registry import INPUTS, REGISTRY, is_network
 
     names = REGISTRY.names() if args.names == ["all"] else tuple(dict.fromkeys(args.names))
     for name in names:
@@ -113,8 +114,9 @@ def _make(args: argparse.Namespace) -> int:
     else:
         folder = Path(args.output or ".")
         orders = [
-            Order(name, args.scale, which, folder / f"{name}-{args.scale}-{which}.bin", args.contents_every)
+            Order(name, args.scale, which, folder / f"{name}-{args.scale}-{which}.bin", contents)
             for name in names
+            for contents in [0 if args.names == ["all"] and is_network(REGISTRY.find(name)) else args.contents_every]
             for which in inputs
         ]
     for made in make_all(orders, args.jobs):

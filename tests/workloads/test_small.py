@@ -17,7 +17,8 @@ from buddysim.contracts.contract import Subject
 from buddysim.contracts.workload import not_as_stated
 from buddysim.replay import simulate
 from buddysim.trace import open_trace
-from buddysim.workloads import REGISTRY, make_trace_of
+from buddysim.workloads import REGISTRY, batch, make_trace_of
+from buddysim.workloads.batch import Order
 from buddysim.workloads.workload_registry import is_network
 from tests.capture.opencl.running import needs_opencl
 
@@ -152,3 +153,12 @@ def test_sizes_of_the_run_are_those_of_the_arrays(tmp_path: Path) -> None:
         classes = sizes.read()
         assert (classes[used + 1 :] == 0).all()
         assert (classes[:used] != 0).all()
+
+
+def test_of_all_workloads_networks_keep_no_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered: list[Order] = []
+    monkeypatch.setattr(batch, "make_all", lambda orders, jobs: ordered.extend(orders) or [])
+    assert main(["workloads", "make", "all", "--contents-every", "64", "-o", str(tmp_path)]) == 0
+    assert {order.name: order.contents_every for order in ordered} == {
+        name: 0 if is_network(workload) else 64 for name, workload in REGISTRY.items()
+    }
