@@ -25,7 +25,6 @@ MAX_BYTES_PER_S = 10**15
 MAX_BYTES_PER_CYCLE = 2**20
 
 _SOURCE = "source of the default"
-_COUNTED = "default counts in checksums"
 _ENDS = "least and largest values of sources"
 
 
@@ -70,7 +69,7 @@ class Value:
         )
 
 
-def key(default: Any, description: str, source: str, counted: bool = True, ends: Sequence[str] | None = None) -> Any:
+def key(default: Any, description: str, source: str, ends: Sequence[str] | None = None) -> Any:
     """A key that machine files may leave out.
 
     Parameters
@@ -78,18 +77,11 @@ def key(default: Any, description: str, source: str, counted: bool = True, ends:
     default : its value there
     description : meaning, for documents
     source : source of the default, or the reason for it: "assumed: ..."
-    counted : the default counts in checksums; False for a key that came later, so that checksums stay
     ends : least and largest value that sources leave open, as a machine file has them, for `assumptions`; empty:
         `Value.alternatives`, although the source is no assumption
     """
-    extra: dict[str, Any] = {_SOURCE: source, _COUNTED: counted, _ENDS: None if ends is None else list(ends)}
+    extra: dict[str, Any] = {_SOURCE: source, _ENDS: None if ends is None else list(ends)}
     return Field(default=default, description=description, json_schema_extra=extra)
-
-
-def is_counted(field: FieldInfo, value: object) -> bool:
-    """Whether a value, as `units.canonical` gives it, counts in the checksum of its machine."""
-    extra = field.json_schema_extra
-    return not isinstance(extra, dict) or bool(extra.get(_COUNTED, True)) or value != units.canonical(field.default)
 
 
 def default_source(field: FieldInfo) -> str:

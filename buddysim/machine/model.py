@@ -20,7 +20,6 @@ from buddysim.base.hints import hint
 from buddysim.base.kinds import registry
 from buddysim.base.plugins import cached_by_plugins
 from buddysim.machine import presets
-from buddysim.machine.fields import is_counted
 from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.parts.clock import ClockConfig
 from buddysim.machine.parts.compression import CompressionConfig
@@ -195,10 +194,10 @@ class Machine(MachineFile):
     def _counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
         """All but texts, the training table, sections of policies that are not chosen, and some defaults.
 
-        Those are the defaults of later keys, and sections of policies and plug-ins' schemes that have only defaults: a
-        plug-in that is loaded does not change the checksum of a machine that says nothing of it.
+        Those are sections of policies and plug-ins' schemes that have only defaults: a plug-in that is loaded does not
+        change the checksum of a machine that says nothing of it.
         """
-        left_out = {key for key, field in keys() if not is_counted(field, figures[key])}
+        left_out: set[str] = set()
         in_use = {section_name(kind, figures[key]) for key, kind in policy_keys()}
         policies, schemes = policy_sections(), scheme_sections()
         for name, section in [*policies.items(), *((name, schemes[name]) for name in plugin_sections())]:

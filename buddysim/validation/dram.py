@@ -113,6 +113,7 @@ def bandwidth_fraction(machine: Machine, stream: str) -> float:
             "l1.enabled": False,
             "l2.partitions": 1,  # eight sets have no capacity for replicas of remote lines
             "l2.fetch_granularity": "32 B",  # DRAMsim3's streams consist of single bursts, too
+            "l2.writeback_buffer": 0,  # and come to the channel as it accepts them
             "dram.refresh": "all_bank",
             "dram.write_high_watermark": 64,  # Accel-Sim's watermarks are those of another controller
             "dram.write_low_watermark": 16,

@@ -16,6 +16,7 @@ from tests.buddy.traces import PAGE, entries, write_trace
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
 
+LINKED = 16 + 32 + 16
 ZERO, EIGHT, SECTOR, TWO, WHOLE = 0, 1, 3, 4, 7  # size classes of 0, 8, 32, 64 and 128 B
 
 
@@ -107,11 +108,11 @@ def test_thresholds_trade_ratio_for_accesses(tmp_path: Path) -> None:
 
 
 def replayable(path: Path) -> Trace:
-    """Write a kernel that loads all 64 entries: 16 take four sectors, 48 take one."""
+    """Write a kernel that loads the last sector of 64 entries: 16 take four sectors, 48 take one."""
     with TraceWriter(path, provenance()) as writer:
         index = writer.add_allocation("a", BASE, 64 * 128)
         writer.begin_kernel("load", (1, 1, 1), (32, 1, 1))
-        writer.add_blocks(*records([load_block([BASE + 128 * entry for entry in range(64)])]))
+        writer.add_blocks(*records([load_block((BASE + 128 * entry for entry in range(64)), sectors=8)]))
         writer.end_kernel()
         classes = np.array([WHOLE] * 16 + [SECTOR] * 48, np.uint8)
         writer.add_size_map(writer.add_snapshot(0), index, classes)
@@ -129,12 +130,12 @@ def test_targets_by_policy_with_replayed_accesses(tmp_path: Path) -> None:
 
 
 def test_traffic_by_kernel(tmp_path: Path) -> None:
-    """Three sectors of each of 16 overflowing entries cross the link."""
+    """A sector of each of 16 overflowing entries crosses the link, with a header and behind a request."""
     with replayable(tmp_path / "t.bin") as trace:
         (row,) = analysis_of(trace, "accesses").records()
     assert (row["launch"], row["name"]) == (0, "load")
-    assert row["link_bytes"] == 16 * 96
-    assert row["link_fraction"] == pytest.approx(16 * 96 / (16 * 96 + row["device_bytes"]))  # type: ignore[operator]
+    assert row["link_bytes"] == 16 * LINKED
+    assert row["link_fraction"] == pytest.approx(16 * LINKED / (16 * LINKED + row["device_bytes"]))  # type: ignore[operator]
 
 
 def test_a_larger_metadata_cache_hits_more(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ NO_SUBJECT = {"of", "these", "those", "this", "that", "likewise", "as", "how", "
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("counters") / "t.bin"
     make_trace("stream", path, {"footprint": "1 MiB", "op": "copy", "laps": "6", "sizes": "32 B:3, 128 B:1"})
-    machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"l2.size": "512 KiB"})
+    no_headers = {"link.protocol": "packets"}  # so that payloads add up to what the link carries
+    machine = buddysim.Machine.load("p100-nvlink2").with_overrides({"l2.size": "512 KiB", **no_headers})
     return {scheme: buddysim.simulate(path, machine, scheme).to_dict() for scheme in REGISTRY.names()}
 
 

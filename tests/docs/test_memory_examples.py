@@ -42,8 +42,8 @@ BY_HAND: dict[str, dict[str, object]] = {
     "pcie": {
         # 32 B and 20 B take 65 ns from the bucket's start on; 250 ns is the rest of a read.
         READS.format(LINK.format(16)): [301, 65 + 250, 130 + 250],
-        # Requests of 24 B take 300 ns each of the direction from the GPU.
-        READS.format(LINK.format(0.08)): [301, 300 + 250, 600 + 250],
+        # Requests of 24 B take 300 ns each of the direction from the GPU; their data come 135 + 50 ns later.
+        READS.format(LINK.format(0.08)): [51 + 300 + 185, 600 + 185, 900 + 185],
     },
 }
 parametrized = pytest.mark.parametrize("stem", BY_HAND)

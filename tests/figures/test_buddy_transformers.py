@@ -39,7 +39,7 @@ def test_a_gpu_is_scaled_to_eight_channels_and_a_quarter_of_the_footprint() -> N
     large = ScaledGpu.of("gh200", 1 << 30).settings(150)
     assert large["l2.size"] == f"{60 * 2**20 // 12} B"  # never more than its part of the machine's
     assert large["link.bandwidth"] == "12.5 GB/s"
-    assert ScaledGpu.of("gh200", 1 << 30).settings()["link.write_bandwidth"] == "24.75 GB/s"
+    assert ScaledGpu.of("gh200", 1 << 30).settings()["link.write_bandwidth"] == "29.775 GB/s"
 
 
 def test_every_footprint_is_four_times_the_l2() -> None:

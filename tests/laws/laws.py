@@ -92,8 +92,7 @@ CAUSES = {
     "caches": "Gone without evictions and metadata: a larger cache hides uses from the LRU of the next one, or what "
     "knows its size earlier takes a port before a request on the critical path.",
     "rows": "Gone with simple device memory: rows, refreshes, drains and slots of the bus are met at other times.",
-    "ports": "With none of these off: a port gives the begin of a pass, so a long request counts only where another "
-    "one follows it.",
+    "others": "With none of these off alone.",
 }
 #: Machine keys that switch a mechanism off. From the third cause on, runs are in the order of issue of the case's run.
 EXPERIMENTS: dict[str, dict[str, Any]] = {
@@ -341,7 +340,7 @@ def cause_of(case: Case, key: str) -> str:
             continue
         if slowdown <= TOLERANCE:
             return cause
-    return "ports"
+    return "others"
 
 
 def _with_keys(case: Case, changed: dict[str, Any]) -> Case:

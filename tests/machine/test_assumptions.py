@@ -11,14 +11,14 @@ BUDDY = ("metadata_cache", "buddy")
 
 def test_alternatives_are_declared_ends_or_half_and_double_or_other_choices() -> None:
     by_key = {one.key: one for one in assumptions(P100, BUDDY)}
-    assert by_key["link.header_size"].alternatives == ("16 B", "32 B")
-    assert by_key["l2.writeback_buffer"].alternatives == ("1", "16")
-    assert by_key["link.protocol"].alternatives == ("nvlink",)
+    assert by_key["link.header_size"].alternatives == ()  # nvlink has its own
+    assert by_key["l2.writeback_buffer"].alternatives == ("1", "0")
+    assert by_key["link.protocol"].alternatives == ("packets",)
     assert by_key["l1.mshrs"].alternatives == ("128", "512")
     assert by_key["crossbar.reply_bandwidth"].alternatives == ("16 B/core_cycle", "64 B/core_cycle")
     assert by_key["compression.latency"].alternatives == ("5.5 dram_cycles", "22 dram_cycles")
     assert by_key["buddy.bypass_1x"].alternatives == ("false",)
-    assert by_key["metadata_cache.interleaving"].alternatives == ("hashed", "own_slice")
+    assert by_key["metadata_cache.interleaving"].alternatives == ("own_slice",)
     assert by_key["dram.write_drain"].alternatives == ("exclusive",)
     assert by_key["l1.lines_per_cycle"].alternatives == ("2",)  # half a line is none
     assert by_key["l1.line"].alternatives == ()  # the only size that is modelled

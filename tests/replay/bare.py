@@ -23,6 +23,17 @@ from buddysim.trace.writer import Records
 
 Op = tuple[int, Sequence[tuple[int, int, int]]]  # kind, lines of (entry, sector mask, whole mask)
 
+#: Mechanisms that have tests of their own, off: packets without headers, metadata at their entry's slice, no write-back
+#: buffer, raw entries that overflow whole, all pseudo-channels refreshed at once.
+PLAIN: dict[str, object] = {
+    "link.protocol": "packets",
+    "link.max_payload": "128 B",
+    "metadata_cache.interleaving": "ideal",
+    "l2.writeback_buffer": 0,
+    "buddy.raw_sectors": "whole",
+    "dram.refresh": "all_bank",
+}
+
 #: Small caches, so that short traces evict; no refresh, so that times can be computed by hand.
 TINY: dict[str, object] = {
     "sm.count": 2,
@@ -43,7 +54,7 @@ TINY: dict[str, object] = {
 def tiny_machine(**overrides: object) -> Machine:
     """Return the paper's machine with small caches; keys as `l2__size`."""
     settings = {key.replace("__", "."): value for key, value in overrides.items()}
-    return Machine.load("p100-nvlink2").with_overrides({**TINY, **settings})
+    return Machine.load("p100-nvlink2").with_overrides({**PLAIN, **TINY, **settings})
 
 
 def link_read_ps(machine: Machine) -> int:

@@ -17,8 +17,8 @@ def provenance(**assumptions: str) -> bt.Provenance:
     return bt.Provenance("test", "1", "hand-written", "CC0", "", assumptions)
 
 
-def load_block(addresses: Iterable[int], number: int = 0, gap: int = 0):
-    """Return a thread block of one warp that loads one sector after the other, each dependent on the last."""
+def load_block(addresses: Iterable[int], number: int = 0, gap: int = 0, sectors: int = 1):
+    """Return a block of one warp that loads the first sector, or those of a mask, each dependent on the last."""
     fields = {
         "gap_instructions": gap,
         "use_distance": 1,
@@ -26,7 +26,7 @@ def load_block(addresses: Iterable[int], number: int = 0, gap: int = 0):
         "critical_path_cycles": gap + 1,
         "flags": bt.FLAG_TIMED,
     }
-    return number, [({"warp": 0}, [(fields, [line(address, 1)]) for address in addresses])]
+    return number, [({"warp": 0}, [(fields, [line(address, sectors)]) for address in addresses])]
 
 
 def write_kernels(

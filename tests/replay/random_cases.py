@@ -21,6 +21,7 @@ import numpy as np
 import buddysim.trace as bt
 from buddysim.buddy import TARGET, Targets
 from buddysim.machine import Machine
+from tests.replay.bare import PLAIN
 from tests.trace.builders import records
 
 Op = tuple[dict[str, int], list[int]]
@@ -38,7 +39,7 @@ def _machine(changed: str) -> Machine:
 
 @cache
 def _base() -> Machine:
-    return Machine.load("p100-nvlink2")
+    return Machine.load("p100-nvlink2").with_overrides(PLAIN)
 
 
 @dataclass

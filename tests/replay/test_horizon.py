@@ -62,9 +62,12 @@ def test_nor_do_those_of_a_batch_that_is_served_together(scope):
     assert pinned_read_us(128, OP_LOAD, **overrides) == pinned_read_us(0, OP_LOAD, **overrides)
 
 
-def atomics_us(l2_bandwidth: int, **overrides: object) -> float:
+SEEDS = (1, 2, 3)
+
+
+def atomics_us(l2_bandwidth: int, seed: int, **overrides: object) -> float:
     """A run with input queues, whose replies are booked further ahead than 16,384 of a slice's slots."""
-    draw = random.Random(1)
+    draw = random.Random(seed)
     machine = tiny_machine(
         sm__count=16,
         crossbar__input_queued=True,
@@ -86,18 +89,18 @@ def atomics_us(l2_bandwidth: int, **overrides: object) -> float:
 
 
 def test_a_faster_l2_does_not_slow_replies_that_wait_for_the_atomic_unit():
-    """128 B per cycle once took 0.5 % more than 64, and 256 another 6.6 %.
+    """256 B per cycle once took 6.6 % more than 128.
 
     From 64 on the atomic units bound the run, and what remains is which of the 128 warps' atomics comes first. With six
-    seeds of the trace, twice the bandwidth takes 1.1 % less to 1.4 % more time, in the mean 0.1 +- 0.2 % more.
+    seeds of the trace, twice the bandwidth takes 1.0 % less to 1.4 % more time, in the mean 0.3 +- 0.2 % more.
     """
-    times = [atomics_us(bandwidth) for bandwidth in (32, 64, 128, 256)]
-    assert all(faster <= 1.005 * slower for slower, faster in pairwise(times))
-    assert times[-1] < 1.01 * min(times)
+    times = [sum(atomics_us(bandwidth, seed) for seed in SEEDS) for bandwidth in (32, 64, 128, 256)]
+    assert all(faster <= 1.015 * slower for slower, faster in pairwise(times))
+    assert times[-1] < 1.015 * min(times)
 
 
 def test_nor_those_that_come_from_a_far_memory():
-    times = [atomics_us(bandwidth, dram__load_to_use="3 us") for bandwidth in (64, 256)]
+    times = [sum(atomics_us(bandwidth, seed, dram__load_to_use="3 us") for seed in SEEDS) for bandwidth in (64, 256)]
     assert times[1] <= 1.001 * times[0]
 
 

@@ -14,14 +14,14 @@ from buddysim.machine import Machine
 from buddysim.replay.primitives.kinds import Placement, Traffic
 from buddysim.replay.schemes import REGISTRY
 from buddysim.trace import open_trace
-from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.bare import PLAIN, run_warps, tiny_machine
 from tests.replay.events import BASE, load_block, provenance
 from tests.trace.builders import records
 
 LINE, SECTOR = 128, 32
 ENTRIES = 512
 SCHEMES = REGISTRY.names()
-P100 = Machine.load("p100-nvlink2").with_overrides({"l1.enabled": False})
+P100 = Machine.load("p100-nvlink2").with_overrides({**PLAIN, "l1.enabled": False})
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -55,7 +55,8 @@ def test_no_resource_beats_its_bandwidth(results: Results) -> None:
     for link, result in results.items():
         count, seconds = result.counters, result.counters["time_ps"] * 1e-12
         assert count["link.read_bytes"] <= LINKS[link] * seconds, link
-        assert count["link.write_bytes"] <= LINKS[link] * seconds, link
+        buffered = MACHINE.l2.slices * MACHINE.l2.writeback_buffer * (128 + 16)  # passes after the end of the kernel
+        assert count["link.write_bytes"] - buffered <= LINKS[link] * seconds, link
         carried = count["device.bus_bytes"] - count["device.queued_write_bytes"]
         assert 0 < carried <= channels * channel_bytes_per_s * seconds, link
 

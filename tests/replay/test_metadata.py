@@ -10,9 +10,9 @@ from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.schemes import REGISTRY
 from tests.reference.replay.primitives.ref_port import RefPortBuckets
-from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.bare import PLAIN, run_warps, tiny_machine
 
-P100 = Machine.load("p100-nvlink2").with_overrides({"dram.model": "simple"})
+P100 = Machine.load("p100-nvlink2").with_overrides({**PLAIN, "dram.model": "simple"})
 CYCLE = 769  # ps: also one line through an L1
 BURST = 2286
 L2 = P100.ps(P100.l2.load_to_use)

@@ -3,9 +3,9 @@
 import pytest
 
 from buddysim.machine import Machine
-from tests.replay.bare import run_warps, tiny_machine
+from tests.replay.bare import PLAIN, run_warps, tiny_machine
 
-P100 = Machine.load("p100-nvlink2").with_overrides({"dram.timing.tREFI": "0 ns"})
+P100 = Machine.load("p100-nvlink2").with_overrides({**PLAIN, "dram.timing.tREFI": "0 ns"})
 CYCLE = 769
 FAR = 64 * 512  # entries from one row of every channel to the next row of the same bank, at the least
 

@@ -73,13 +73,15 @@ def test_every_request_is_counted_once(copy_trace):
     assert counts[Queue.L1_PORT] == result["line_accesses"]
     assert counts[Queue.L1_MSHR] == counts[Queue.REPLY_PORT] == sum(result["latency.l1_miss_histogram"])
     assert counts[Queue.L1_STORE] == result["line_accesses"] - result["l1.line_accesses"]
-    assert counts[Queue.REQUEST_PORT] == counts[Queue.SLICE_PORT] == result["l2.line_accesses"]
+    assert counts[Queue.REQUEST_PORT] == result["l2.line_accesses"]
+    hops = counts[Queue.SLICE_PORT] - result["l2.line_accesses"]
+    assert 0 < hops <= 3 * result["metadata.accesses"]  # there and back, and back for a fill that speculates
     assert counts[Queue.L2_MSHR] == result["l2.fills"]
     assert counts[Queue.SCHEME_QUEUE] == result["metadata.accesses"]
     assert counts[Queue.COMPRESSOR] >= result["l2.fills"] + result["l2.writebacks"]
     assert counts[Queue.DRAM_READ] >= result["l2.fills"]
     assert counts[Queue.LINK_READ] >= result["buddy.fills"] > 0
-    assert counts[Queue.LINK_WRITE] == result["buddy.writebacks"]
+    assert counts[Queue.LINK_WRITE] == result["buddy.fills"] + result["buddy.writebacks"]  # a read's requests
 
 
 def test_waits_are_the_time_between_arrival_and_grant():

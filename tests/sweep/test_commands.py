@@ -167,7 +167,7 @@ def test_diff_shows_what_differs(
     assert main(["diff", "v100", "a100-40"]) == 0
     words = [line.split() for line in capsys.readouterr().out.splitlines() if line]
     differing = {name: rest for name, *rest in words}
-    assert differing["link.bandwidth"] == ["150", "GB/s", "300", "GB/s", "2.00", "0.500"]
+    assert differing["link.bandwidth"] == ["154.686", "GB/s", "300", "GB/s", "1.94", "0.516"]
     assert differing["training.host_memory"][1::2] == ["GiB", "GiB", "0.537"]  # not 128 GB next to 64 GiB
     assert main(["diff", LUD, str(ROOT / "traces" / "bfs-volta.bin")]) == 0
     assert "kernels" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from buddysim.synthetic import make_trace
 
 P100 = buddysim.Machine.load("p100-nvlink2")
 SIMPLE = P100.with_overrides({"dram.model": "simple"})
-PERFECT = SIMPLE.with_overrides({"metadata_cache.perfect": "true"})
+PERFECT = SIMPLE.with_overrides({"metadata_cache.perfect": "true", "buddy.raw_sectors": "whole"})
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def test_streams_over_the_link_reach_its_bandwidth_in_each_direction(replayed, o
     reached = {name: result[f"link.{name}_bytes"] / result["time_ps"] * 10**12 for name in ("read", "write")}
     used = {"read": ["read"], "write": ["write"], "copy": ["read", "write"]}[op]
     for direction in ("read", "write"):
-        if direction not in used:
-            assert reached[direction] == 0
+        if direction not in used:  # requests, or acknowledgements, of 16 B for 128 B
+            assert reached[direction] == pytest.approx(sum(reached.values()) / 10, rel=0.01)
         else:
             # reads of a copy lead, and its last 4 MiB of writes are still in the L2 at the end
             least = 0.85 if op == "copy" and direction == "write" else 0.97

@@ -67,8 +67,8 @@ def test_ratios_that_are_printed_alike_count_as_equal() -> None:
 
 @pytest.mark.slow
 def test_ranges_hold_and_fail_where_runs_do_not_change() -> None:
-    """lud256 with 20 changes, with the runs of its ranges and with unchanged ones instead."""
-    measured = tool.measure(TRACES / "lud256.bin", MACHINE, 20, [tool.CHECK], tool.SCHEMES)
+    """lud256 with 40 changes, with the runs of its ranges and with unchanged ones instead."""
+    measured = tool.measure(TRACES / "lud256.bin", MACHINE, 40, [tool.CHECK], tool.SCHEMES)
     assert measured is not None
     assert not any(row.fails for row in tool.compare(measured).values())
     unchanged = {scheme: [times[0]] * 7 + times[7:] for scheme, times in measured["times"].items()}

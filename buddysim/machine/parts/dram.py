@@ -72,10 +72,10 @@ class DramConfig(Section):
         "no read waits"
     )
     refresh: Annotated[str, fields.member_of("DRAM refresh")] = fields.key(
-        "all_bank",
+        "staggered",
         "refresh mode",
         "assumed: a controller's choice, not published; DRAMSim3 calls simultaneous refreshes impractical, for their "
-        "power, and has all channels refresh at once",
+        "power, yet has all channels refresh at once",
     )
     write_drain: Annotated[str, fields.member_of("write drain")] = fields.key(
         "interleaved",

@@ -63,12 +63,12 @@ class L2Config(Section):
         "assumed: none; measured on Volta alone (gv100)",
     )
     writeback_buffer: Annotated[int, fields.count(0, 4096)] = fields.key(
-        0,
+        16,
         "lines that each L2 slice can be writing back at once; 0: no limit, and reading, merging and compressing "
         "what is written back delays nothing",
-        "assumed: no limit",
-        counted=False,
-        ends=["1", "16"],
+        "Accel-Sim, SM7_QV100/gpgpusim.config: gpgpu_dram_partition_queues 64:64:64:64, 64 sectors from a slice to its "
+        "memory; assumed: whole lines. 1 is the least with which they are written at 95 % of the peak",
+        ends=["1", "0"],
     )
     fetch_granularity: Annotated[int, fields.size("32 B", "64 B")] = fields.key(
         32,

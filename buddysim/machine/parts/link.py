@@ -27,13 +27,12 @@ class LinkConfig(Section):
         "packets",
         "protocol: bytes that transfers add to their payload",
         "the simplest",
-        counted=False,
         ends=["packets", "nvlink"],
     )
     header_size: Annotated[int, fields.size("0 B", "4 KiB")] = fields.key(
         0,
         "size of a packet's header on the link; 0 B: link.bandwidth is goodput",
-        "assumed: link.bandwidth is goodput; 16 B or 32 B models packet headers",
+        "assumed: link.bandwidth is goodput, or the protocol has its own; 16 B or 32 B models packet headers",
         ends=["16 B", "32 B"],
     )
     max_payload: Annotated[int, fields.size("32 B", "64 KiB")] = fields.key(

@@ -25,7 +25,7 @@ cdef inline int64_t reply_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, in
     if unlikely(m.crossbar.send_replies != NULL):
         departure_ps = m.crossbar.send_replies(m, sm, slice, n, t)
         count_wait(&m.waits, REPLY_PORT, max_i64(0, departure_ps - (n - 1) * m.crossbar.sector_ps - t))
-        return departure_ps + m.crossbar.reply_ps
+        return departure_ps + m.crossbar.reply_ps + (n - 1) * m.crossbar.request_lag_ps
     t += m.crossbar.reply_ps
     t = port_transfer_counted(&m.waits, REPLY_PORT, &sm.replies, t, n * m.crossbar.reply_cost)
     return t + (n - 1) * m.crossbar.sector_ps

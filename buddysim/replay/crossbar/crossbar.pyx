@@ -10,6 +10,8 @@ cdef int crossbar_init(Arena* arena, MemorySystem* m, dict n) except -1:
     """Sets up the crossbar of a machine (`crossbar.numbers`), after its L2."""
     cdef Crossbar* crossbar = &m.crossbar
     crossbar.request_ps, crossbar.reply_ps, crossbar.sector_ps = n["request_ps"], n["reply_ps"], n["sector_ps"]
+    crossbar.acknowledgement_ps, crossbar.store_sector_ps = n["acknowledgement_ps"], n["store_sector_ps"]
+    crossbar.request_lag_ps = n["request_lag_ps"]
     crossbar.reply_cost, crossbar.request_cost, crossbar.n_sms = n["reply_cost"], n["request_cost"], n["sms"]
     crossbar.sms = <SmPorts*>arena_zeroed(arena, n["sms"], sizeof(SmPorts))
     if n["crossbar_input_queued"]:

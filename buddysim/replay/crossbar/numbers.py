@@ -14,15 +14,22 @@ if TYPE_CHECKING:
 def crossbar_numbers(m: Machine) -> dict[str, object]:
     """The crossbar's numbers by the engine's names."""
     l2 = m.ps(m.l2.load_to_use)
+    request = sector_ps(m, m.crossbar.request_bandwidth)
+    slice_port = sector_ps(m, m.l2.bandwidth)
+    reply_sector = max(sector_ps(m, m.crossbar.reply_bandwidth), slice_port)
+    behind_replies = max(0, request - reply_sector)
     return {
-        "request_ps": l2 // 2,
-        "reply_ps": l2 - l2 // 2,
-        "sector_ps": max(sector_ps(m, m.crossbar.reply_bandwidth), sector_ps(m, m.l2.bandwidth)),
+        "request_ps": max(l2 // 2, request),
+        "reply_ps": max(l2 - l2 // 2, reply_sector),
+        "acknowledgement_ps": max(l2 - l2 // 2, slice_port),
+        "sector_ps": reply_sector,
+        "request_lag_ps": behind_replies,
+        "store_sector_ps": behind_replies if m.crossbar.input_queued else max(request, slice_port),
         "reply_cost": port_cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.reply_bandwidth)),
         "request_cost": port_cost(SECTOR_BYTES, m.bytes_per_s(m.crossbar.request_bandwidth)),
         "crossbar_input_queued": m.crossbar.input_queued,
         "interleave_requesters": m.crossbar.interleave_requesters,
-        "queue_sector_ps": sector_ps(m, m.crossbar.request_bandwidth),
+        "queue_sector_ps": request,
         "reply_sector_ps": sector_ps(m, m.crossbar.reply_bandwidth),
-        "slice_sector_ps": sector_ps(m, m.l2.bandwidth),
+        "slice_sector_ps": slice_port,
     }

@@ -238,7 +238,7 @@ cdef class ReplayEngine:
                 return EXIT_IDLE
             scheduler_number = key_number(g.events.first, g.events.bits)
             g.now_ps = now
-            if unlikely(now > g.m.due_ps):
+            while unlikely(now > g.m.due_ps):
                 g.m.on_due(&g.m)
             scheduler = &g.schedulers[scheduler_number]
             sm = <int>(<unsigned int>scheduler_number / <unsigned int>g.n_schedulers)

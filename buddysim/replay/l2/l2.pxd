@@ -13,7 +13,7 @@ from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.kinds cimport L2_MSHR, REQUEST_PORT, SLICE_PORT
 from buddysim.replay.primitives.mshrs cimport mshr_pop
-from buddysim.replay.primitives.port cimport port_transfer
+from buddysim.replay.primitives.port cimport FINE_BITS, port_transfer
 from buddysim.replay.primitives.waits cimport count_wait, histogram_add, port_transfer_counted
 
 
@@ -89,9 +89,10 @@ cdef inline int64_t l2_fetch(MemorySystem* m, Slice* slice, const LineLocation* 
 
 cdef inline int64_t dirty_store_pass(MemorySystem* m, Slice* slice, unsigned int rewritten, int64_t t) noexcept nogil:
     """Delays a store for its sectors that are already dirty; returns the time at which they have passed the slice's port."""
+    cdef int64_t cost = sector_count(rewritten) * m.l2.dirty_store_cost
     if not rewritten:
         return t
-    return port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, t, sector_count(rewritten) * m.l2.dirty_store_cost)
+    return port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, t, cost) + (cost >> FINE_BITS)
 
 
 cdef inline int64_t home_slice_load(MemorySystem* m, Slice* slice, const LineLocation* at, unsigned int requested,
@@ -120,7 +121,7 @@ cdef inline int64_t home_slice_load(MemorySystem* m, Slice* slice, const LineLoc
         m.count.sectors_made_dirty += sector_count(requested & ~(line >> DIRTY))
         line |= requested << DIRTY
         l2_class(m, &set, way)[0] = <uint8_t>at.size_class
-        data = port_transfer(&slice.atomics, &m.horizon, data, n * m.l2.atomic_cost)
+        data = port_transfer(&slice.atomics, &m.horizon, data, n * m.l2.atomic_cost) + (n * m.l2.atomic_cost >> FINE_BITS)
     set.lines[way] = <Line>line
     if for_atomic and unlikely(m.l2.dirtied != NULL):
         m.l2.dirtied(m, slice, &set, arrival)
@@ -174,7 +175,8 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
         arrival = m.l2.dirtied(m, slice, &set, arrival)
     if unlikely(m.crossbar.send_replies != NULL):
         arrival = m.crossbar.send_replies(m, sm, slice, n, arrival)
-    return arrival + m.crossbar.reply_ps + (extra_ps - (extra_ps >> 1))
+    arrival += (n - 1) * m.crossbar.store_sector_ps
+    return arrival + m.crossbar.acknowledgement_ps + (extra_ps - (extra_ps >> 1))
 
 
 cdef int l2_init(Arena* arena, MemorySystem* m, dict n) except -1

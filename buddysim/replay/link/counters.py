@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from buddysim.replay.component.counted import Counted, PartCounters, busy_fraction, utilization, waits
 from buddysim.replay.primitives.kinds import Queue, Traffic
+
+
+def _busy(c: Mapping[str, Any], carried: int, bytes_per_s: int) -> float:
+    """Return the fraction of the time that a direction is busy: at most 1, as write-backs may pass after the end."""
+    return min(1.0, busy_fraction(c, carried * 10**12 / bytes_per_s))
+
 
 COUNTERS: PartCounters = {
     "Link": {
@@ -35,11 +44,11 @@ COUNTERS: PartCounters = {
     "Utilization": {
         "utilization.link_read": utilization(
             "the link to the GPU",
-            lambda c: busy_fraction(c, c["link_read_total_bytes"] * 10**12 / c["numbers"]["link_bytes_per_s"]),
+            lambda c: _busy(c, c["link_read_total_bytes"], c["numbers"]["link_bytes_per_s"]),
         ),
         "utilization.link_write": utilization(
             "the link from the GPU",
-            lambda c: busy_fraction(c, c["link_write_total_bytes"] * 10**12 / c["numbers"]["link_write_bytes_per_s"]),
+            lambda c: _busy(c, c["link_write_total_bytes"], c["numbers"]["link_write_bytes_per_s"]),
         ),
     },
 }

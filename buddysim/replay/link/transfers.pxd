@@ -30,14 +30,15 @@ cdef inline int64_t link_read(Link* link, const Waits* waits, int64_t payload, T
 
 cdef inline int64_t carry_write(Link* link, const Waits* waits, int64_t payload, int64_t total, Traffic kind,
                                 int64_t t) noexcept nogil:
-    """Carries a write, `total` bytes with what the protocol adds; returns the time at which the link accepts them."""
+    """Carries a write, `total` bytes with what the protocol adds; returns the time at which the link has taken them."""
+    cdef int64_t cost = link_write_cost(link, total)
     link.write_payload[<int>kind] += payload
     link.write_bytes += total
-    return port_transfer_counted(waits, LINK_WRITE, &link.ports[1], t, link_write_cost(link, total))
+    return port_transfer_counted(waits, LINK_WRITE, &link.ports[1], t, cost) + (cost >> FINE_BITS)
 
 
 cdef inline int64_t link_write(Link* link, const Waits* waits, int64_t payload, Traffic kind, int64_t t) noexcept nogil:
-    """Posts a write of `payload` bytes behind the link at `t`; returns the time at which the link accepts them."""
+    """Posts a write of `payload` bytes behind the link at `t`; returns the time at which the link has taken them."""
     if unlikely(link.packets != NULL):
         return link_write_by_protocol(link, waits, payload, kind, t)
     return carry_write(link, waits, payload, bytes_with_headers(link, payload), kind, t)

@@ -113,14 +113,17 @@ ctypedef void (*WrittenHook)(MemorySystem* m, uint32_t first_entry, uint32_t end
 
 # Costs in port units.
 cdef struct Crossbar:
-    int64_t request_ps                  # L1 miss to arrival at the slice
-    int64_t reply_ps                    # slice to use in the SM
+    int64_t request_ps                  # L1 miss to arrival at the slice, a sector's pass of the request port included
+    int64_t reply_ps                    # slice to use in the SM, a sector's pass of both ports included
+    int64_t acknowledgement_ps          # slice to the SM, a stored sector's pass of the slice's port included
+    int64_t store_sector_ps             # between two sectors of a store, where their replies don't follow each other
     int64_t sector_ps                   # between two sectors of a reply
     int64_t reply_cost                  # one sector through an SM's reply port
     int64_t request_cost                # one sector of a store, or a load's request, through an SM's request port
     SlotGrid slice_grid                 # with input queues: slots of a slice, in each direction
     SlotGrid reply_grid                 # with input queues: slots of replies to an SM
     int64_t queue_sector_ps             # with input queues: one sector out of an SM's queue
+    int64_t request_lag_ps              # with input queues: between two requests of a line, beyond `sector_ps`
     SendOp send_requests                # sends requests to a slice and returns when the last has left; NULL: ports
     SendOp send_replies                 # the same of a slice's replies to an SM
     void* arbitration_state             # of what arbitrates between SMs, in the run's arena

@@ -12,8 +12,9 @@ and migrations follow each other, and batches wait for them, as in NVIDIA's driv
 
 With `um.fault_service` "batched", a batch services its faults together, in address order, one VA block at a time, before the
 first event after its start (`on_due`); all of its pages can be used when it ends. That time is known only then. So an access gets
-a time at which its warp replays the fault (`wake_warp`); it faults again if the page has been evicted since. With
-`um.fault_replay_scope` "sm", the whole SM waits: it issues nothing until all of its faults have been serviced (`wake_sm`).
+a time at which it is replayed, whatever its warp does then; it faults again if its page is absent, and the warp waits for it at its
+next issue (`wake_warp`). With `um.fault_replay_scope` "sm", the whole SM waits: it issues nothing until all of its faults have been
+serviced (`wake_sm`).
 `um.max_pending_faults_per_sm` limits its accesses that wait for pages; further ones are held back. `um.zero_fill_untouched`
 transfers no page that has never been written. docs/reference/replay-rules.md has the exact rules.
 
@@ -35,7 +36,6 @@ from buddysim.replay.component.shown import ShownRow
 from buddysim.replay.lazy_array import lazy_zeros
 
 from buddysim.replay.l2.l2 cimport invalidate_lines
-from buddysim.replay.link.link cimport WRITE_DATA, link_bytes, link_write_cost
 from buddysim.replay.link.transfers cimport link_read, link_write
 from buddysim.replay.memory.allocations cimport allocation_of
 from buddysim.replay.memory.memory cimport MemorySystem, AllocationState
@@ -43,7 +43,6 @@ from buddysim.replay.primitives.arena cimport Arena, arena_zeroed
 from buddysim.replay.primitives.events cimport NEVER
 from buddysim.replay.primitives.extremes cimport max_i64, min_i64
 from buddysim.replay.primitives.kinds cimport ENTRY_BYTES, HOST, SCHEME_TRAFFIC
-from buddysim.replay.primitives.port cimport FINE_BITS
 from buddysim.replay.schemes.base cimport SchemeBase
 from buddysim.replay.schemes.uncompressed cimport uncompressed_fill, uncompressed_writeback
 from buddysim.replay.sm.warp cimport MAX_WARPS
@@ -73,7 +72,8 @@ cdef enum:
 # A fault block for which an instruction of a warp waits.
 cdef struct PendingFault:
     int64_t fault_block  # entry >> FAULT_SHIFT
-    int64_t retry_ps     # time at which the warp replays the fault
+    int64_t retry_ps     # time at which the fault is replayed
+    int64_t expected_ps  # time from which the warp counts on the data
     int32_t accesses     # with max_in_flight: accesses of the warp to the block
     int32_t in_flight    # of these, not held back
 
@@ -97,7 +97,6 @@ cdef struct UmState:
     bint lru_by_migration         # only migrations renew a block in the LRU list, not accesses
     bint serial                   # evictions, migrations and batches follow each other
     int pages_per_va_block
-    int64_t page_ps               # time of an evicted page on the link
     int64_t fault_batch_ps
     int64_t replay_ps             # from the end of a batch until the data of a replayed access have come
     int max_batch_faults
@@ -108,6 +107,8 @@ cdef struct UmState:
     int64_t batches
     bint batched_service          # a batch is serviced when it starts, one VA block after the other
     int64_t* due_ps               # of the memory system
+    int64_t replay_due_ps         # batched service: no pending fault is replayed before; NEVER: none is
+    int64_t n_warps
     int64_t* batch                # [max_batch_faults], batched service: pages of the open batch
     int64_t last_migration_ps     # arrival of the page migrated last
     PendingFault* pending_faults  # [warps][MAX_PENDING_FAULTS]
@@ -208,7 +209,7 @@ cdef inline int64_t evict_lru_block(MemorySystem* m, UmState* um, int64_t t) noe
         if um.has_data != NULL:
             um.has_data[page] = 1
         um.dirty_sectors += invalidate_lines(m, <uint32_t>first_entry, <uint32_t>entries)
-        evicted_ps = link_write(&m.link, &m.waits, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t) + um.page_ps
+        evicted_ps = link_write(&m.link, &m.waits, <int64_t>ENTRY_BYTES << um.entries_shift, SCHEME_TRAFFIC, t)
     um.resident -= 1
     return evicted_ps
 
@@ -285,6 +286,15 @@ cdef int compare_pages(const void* first, const void* second) noexcept nogil:
     return (a > b) - (a < b)
 
 
+cdef inline int64_t service_due_ps(const UmState* um) noexcept nogil:
+    """The open batch is serviced before the first event after this time; a batch without latency before its own end."""
+    return um.batch_start_ps - (um.fault_batch_ps == 0) if um.batch_faults else NEVER
+
+
+cdef inline void set_due(UmState* um) noexcept nogil:
+    um.due_ps[0] = min_i64(service_due_ps(um), um.replay_due_ps - 1)
+
+
 cdef void service_batch(MemorySystem* m) noexcept nogil:
     """Services the open batch, in address order: the faults of a VA block and its prefetches. All pages are usable at its end.
 
@@ -296,7 +306,6 @@ cdef void service_batch(MemorySystem* m) noexcept nogil:
     cdef int i, k, next_fault = 0, n = um.batch_pages
     qsort(faulted_pages, n, sizeof(int64_t), compare_pages)
     um.batch_end_ps = um.batch_start_ps + um.fault_batch_ps
-    m.due_ps = NEVER
     um.last_migration_ps = um.batch_end_ps
     um.batch_faults = um.batch_pages = 0
     while next_fault < n:
@@ -336,7 +345,7 @@ cdef inline int64_t add_to_batch(UmState* um, int64_t page, int64_t t) noexcept 
     if um.batch_faults == um.max_batch_faults:
         return um.batch_start_ps + um.fault_batch_ps
     if not um.batch_faults:
-        um.batch_start_ps = um.due_ps[0] = max_i64(t, um.batch_end_ps)
+        um.batch_start_ps = max_i64(t, um.batch_end_ps)
         um.batches += 1
     if um.state[page] != FAULT_PENDING:
         um.batch[um.batch_pages] = page
@@ -381,7 +390,8 @@ cdef inline int64_t add_pending_fault(MemorySystem* m, UmState* um, uint32_t ent
     else:
         retry_ps = add_to_batch(um, page, t)
     if i < MAX_PENDING_FAULTS:
-        faults[i].fault_block, faults[i].retry_ps = fault_block, retry_ps
+        faults[i].fault_block, faults[i].retry_ps, faults[i].expected_ps = fault_block, retry_ps, retry_ps
+        um.replay_due_ps = min_i64(um.replay_due_ps, retry_ps)
         um.n_pending_faults[m.warp] = <int8_t>(n + (i == n))
         if um.max_in_flight:
             faults[i].accesses = 1 + (faults[i].accesses if i < n else 0)
@@ -390,6 +400,7 @@ cdef inline int64_t add_pending_fault(MemorySystem* m, UmState* um, uint32_t ent
         if um.sm_replay and i == n:
             um.stall_start_ps[sm] = min_i64(um.stall_start_ps[sm], t) if um.n_buffered_faults[sm] else t
             um.n_buffered_faults[sm] += 1
+    set_due(um)
     return retry_ps
 
 
@@ -399,8 +410,8 @@ cdef int64_t access_batched(MemorySystem* m, uint32_t entry, int64_t t) noexcept
     cdef int64_t page = entry >> um.entries_shift, state
     if allocation_of(m, entry).placement == HOST:
         return t
-    if t > m.due_ps:
-        service_batch(m)
+    while t > m.due_ps:
+        m.on_due(m)
     state = state_of(um, page)
     if state < INITIAL_RESIDENT or um.max_in_flight and state - RESIDENT > t:
         return add_pending_fault(m, um, entry, t)
@@ -440,13 +451,10 @@ cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexce
         return t
     faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
     for i in range(n):
-        if faults[i].retry_ps <= t:
-            if arrived_with_batch(um, &faults[i], &served_ps):
-                resume_ps = max_i64(resume_ps, served_ps + um.replay_ps)
-                continue
-            faults[i].retry_ps = add_to_batch(um, page_of(um, &faults[i]), t)
-            resume_ps = max_i64(resume_ps, faults[i].retry_ps)
-        elif at_end:            # a warp exits after all of its accesses
+        if faults[i].retry_ps <= t and arrived_with_batch(um, &faults[i], &served_ps):
+            resume_ps = max_i64(resume_ps, served_ps + um.replay_ps)
+            continue
+        if at_end or faults[i].expected_ps <= t:            # a warp exits after all of its accesses
             resume_ps = max_i64(resume_ps, faults[i].retry_ps)
         faults[n_remaining] = faults[i]
         n_remaining += 1
@@ -454,39 +462,75 @@ cdef int64_t wake_warp(MemorySystem* m, int warp, bint at_end, int64_t t) noexce
     return resume_ps
 
 
+cdef inline void end_wait(UmState* um, int warp, const PendingFault* fault, int64_t served_ps, int64_t resume_ps) noexcept nogil:
+    """Ends the wait of a warp and of its SM for a fault block whose page they have from `served_ps` on."""
+    cdef int sm = warp / MAX_WARPS
+    um.n_buffered_faults[sm] -= 1
+    if um.max_in_flight:
+        um.in_flight[sm] -= fault.in_flight
+    um.replay_done_ps[sm] = max_i64(um.replay_done_ps[sm], served_ps)
+    um.resume_ps[warp] = max_i64(um.resume_ps[warp], resume_ps)
+
+
+cdef inline void fault_again(UmState* um, int sm, PendingFault* fault, int64_t t) noexcept nogil:
+    """Replays a fault whose page is absent at `t`: after the batch serviced last has ended, it faults again."""
+    cdef int sent
+    if t < um.last_migration_ps:
+        fault.retry_ps = um.last_migration_ps
+    elif um.max_in_flight:
+        sent = <int>min_i64(fault.accesses - fault.in_flight, free_fault_slots(um, sm))
+        fault.in_flight += sent
+        um.in_flight[sm] += sent
+        fault.retry_ps = fault_accesses(um, page_of(um, fault), fault.in_flight, t)
+    else:
+        fault.retry_ps = add_to_batch(um, page_of(um, fault), t)
+
+
 cdef int64_t replay_faults(UmState* um, int warp, int64_t t) noexcept nogil:
-    """Replays the pending faults of a warp; returns the earliest time of its next replay."""
+    """Replays the pending faults of a warp that are due at `t`; returns the earliest time of a later one.
+
+    By SM, faults whose pages have come leave the list; else their warp finds them at its next issue.
+    """
     cdef PendingFault* faults = um.pending_faults + <int64_t>warp * MAX_PENDING_FAULTS
-    cdef int i, sent, n_remaining = 0, sm = warp / MAX_WARPS
-    cdef int64_t next_ps = NEVER, served_ps, resumed_ps
+    cdef int i, n_remaining = 0
+    cdef int64_t next_ps = NEVER, served_ps = 0
     for i in range(um.n_pending_faults[warp]):
-        if faults[i].retry_ps <= t:
-            served_ps = resumed_ps = -1
-            if arrived_with_batch(um, &faults[i], &served_ps):
-                resumed_ps = served_ps + um.replay_ps
-            elif is_resident_at(um, &faults[i], t):
-                served_ps = resumed_ps = t
-            if served_ps >= 0:
-                um.n_buffered_faults[sm] -= 1
-                if um.max_in_flight:
-                    um.in_flight[sm] -= faults[i].in_flight
-                um.replay_done_ps[sm] = max_i64(um.replay_done_ps[sm], served_ps)
-                um.resume_ps[warp] = max_i64(um.resume_ps[warp], resumed_ps)
+        if faults[i].retry_ps > t:
+            next_ps = min_i64(next_ps, faults[i].retry_ps)
+        elif arrived_with_batch(um, &faults[i], &served_ps):
+            if um.sm_replay:
+                end_wait(um, warp, &faults[i], served_ps, served_ps + um.replay_ps)
                 continue
-            if t < um.last_migration_ps:       # faults again when that batch has ended
-                faults[i].retry_ps = um.last_migration_ps
-            elif um.max_in_flight:
-                sent = <int>min_i64(faults[i].accesses - faults[i].in_flight, free_fault_slots(um, sm))
-                faults[i].in_flight += sent
-                um.in_flight[sm] += sent
-                faults[i].retry_ps = fault_accesses(um, page_of(um, &faults[i]), faults[i].in_flight, t)
-            else:
-                faults[i].retry_ps = add_to_batch(um, page_of(um, &faults[i]), t)
-        next_ps = min_i64(next_ps, faults[i].retry_ps)
+        elif is_resident_at(um, &faults[i], t):
+            end_wait(um, warp, &faults[i], t, t)
+            continue
+        else:
+            fault_again(um, warp / MAX_WARPS, &faults[i], t)
+            next_ps = min_i64(next_ps, faults[i].retry_ps)
         faults[n_remaining] = faults[i]
         n_remaining += 1
     um.n_pending_faults[warp] = <int8_t>n_remaining
     return next_ps
+
+
+cdef void replay_due_faults(UmState* um) noexcept nogil:
+    """Replays the pending faults of all warps that are due first."""
+    cdef int warp
+    cdef int64_t t = um.replay_due_ps, next_ps = NEVER
+    for warp in range(um.n_warps):
+        if um.n_pending_faults[warp]:
+            next_ps = min_i64(next_ps, replay_faults(um, warp, t))
+    um.replay_due_ps = next_ps
+
+
+cdef void serve_or_replay(MemorySystem* m) noexcept nogil:
+    """Services the open batch, or replays the faults that are due first, which may join that batch."""
+    cdef UmState* um = <UmState*>m.scheme_state
+    if service_due_ps(um) < um.replay_due_ps:
+        service_batch(m)
+    else:
+        replay_due_faults(um)
+    set_due(um)
 
 
 cdef int64_t wake_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept nogil:
@@ -495,15 +539,16 @@ cdef int64_t wake_sm(MemorySystem* m, int warp, bint at_end, int64_t t) noexcept
     It also waits while the SM has reached max_in_flight.
     """
     cdef UmState* um = <UmState*>m.scheme_state
-    cdef int sm = warp / MAX_WARPS, sm_warp
+    cdef int sm = warp / MAX_WARPS, sm_warp, i
     cdef int64_t next_ps = NEVER
     cdef bint full = um.max_in_flight and not free_fault_slots(um, sm)
-    if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not (at_end or t < um.stall_start_ps[sm] and not full)):
+    cdef const PendingFault* faults
+    if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not at_end and (t >= um.stall_start_ps[sm] or full)):
         for sm_warp in range(sm * MAX_WARPS, (sm + 1) * MAX_WARPS):
-            if um.n_pending_faults[sm_warp]:
-                next_ps = min_i64(next_ps, replay_faults(um, sm_warp, t))
-        if um.n_buffered_faults[sm] and (um.n_pending_faults[warp] or not at_end):
-            return max_i64(t, next_ps)
+            faults = um.pending_faults + <int64_t>sm_warp * MAX_PENDING_FAULTS
+            for i in range(um.n_pending_faults[sm_warp]):
+                next_ps = min_i64(next_ps, faults[i].retry_ps)
+        return max_i64(t, next_ps)
     return max_i64(t, um.resume_ps[warp] if at_end else max_i64(um.resume_ps[warp], um.replay_done_ps[sm]))
 
 
@@ -715,7 +760,7 @@ cdef class Scheme(SchemeBase):
             self.config.sm_replay = machine.um.fault_replay_scope == "sm"
             self.config.max_in_flight = machine.um.max_pending_faults_per_sm
             self.on_access, self.on_wake = access_batched, wake_sm if self.config.sm_replay else wake_warp
-            self.on_due = service_batch
+            self.on_due = serve_or_replay
         if self.zero_fill:
             self.on_written = mark_written
 
@@ -732,10 +777,10 @@ cdef class Scheme(SchemeBase):
     cdef int prepare(self, MemorySystem* m, Arena* arena) except -1:
         """Allocates the state of the pages; the eviction blocks of lowest address are resident, if any."""
         cdef UmState* um = <UmState*>arena_zeroed(arena, 1, sizeof(UmState))
-        cdef int64_t eviction_blocks, page_bytes, n_sms = self.warps // MAX_WARPS
+        cdef int64_t eviction_blocks, n_sms = self.warps // MAX_WARPS
         um[0] = self.config
         um.n = (m.n_entries >> um.entries_shift) + 1
-        um.batch_start_ps, um.due_ps = -1, &m.due_ps
+        um.batch_start_ps, um.due_ps, um.replay_due_ps, um.n_warps = -1, &m.due_ps, NEVER, self.warps
         um.state = <int64_t*>self.lazy_array(um.n, sizeof(int64_t))
         eviction_blocks = (um.n - 1 >> um.eviction_block_shift) + 1
         um.newer = <int32_t*>self.lazy_array(eviction_blocks + 1, sizeof(int32_t))
@@ -755,8 +800,6 @@ cdef class Scheme(SchemeBase):
             um.has_data = <int8_t*>self.lazy_array(um.n, sizeof(int8_t))
         um.n_initial_blocks = min_i64(um.n_initial_blocks, self.find_spans(m, um, arena))
         um.resident = um.n_initial_blocks
-        page_bytes = link_bytes(&m.link, <int64_t>ENTRY_BYTES << um.entries_shift, WRITE_DATA)
-        um.page_ps = link_write_cost(&m.link, page_bytes) >> FINE_BITS
         m.scheme_state = um
         return 0
 

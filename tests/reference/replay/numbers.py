@@ -61,8 +61,10 @@ class RefNumbers:
         self.request_sector, self.sm_reply_sector, self.slice_sector = map(sector_time, (request, reply, l2))
         self.reply_sector = max(sector_time(reply), sector_time(l2))
         self.l2_hit = m.ps(m.l2.load_to_use)
-        self.request_half = self.l2_hit // 2
-        self.reply_half = self.l2_hit - self.request_half
+        half = self.l2_hit // 2
+        self.request_half = max(half, self.request_sector)
+        self.reply_half = max(self.l2_hit - half, self.reply_sector)
+        self.acknowledgement_half = max(self.l2_hit - half, self.slice_sector)
         self.l2_sets = m.l2.size // (m.l2.slices * m.l2.ways * LINE_BYTES)
         self.pseudo_channels = m.dram.channels * m.dram.pseudo_channels
 

@@ -174,8 +174,8 @@ def utilization_of(run: RefRun, time_ps: int) -> dict[str, float]:
     busy = {
         "dram_channels": sum(bursts) * parts.dram.timing.burst / numbers.pseudo_channels,
         "dram_busiest_channel": max(bursts) * parts.dram.timing.burst,
-        "link_read": counts["link.read_bytes"] * link_byte_ps,
-        "link_write": counts["link.write_bytes"] * link_write_byte_ps,
+        "link_read": min(time_ps, counts["link.read_bytes"] * link_byte_ps),
+        "link_write": min(time_ps, counts["link.write_bytes"] * link_write_byte_ps),
         "l2_slices": sectors * numbers.slice_cost / FINE / machine.l2.slices,
         "crossbar_reply": counts["l2.read_sectors"] * numbers.reply_cost / FINE / sms,
         "l1": (counts["line_accesses"] + counts["l1_conflict_cycles"]) * numbers.l1_line / sms,

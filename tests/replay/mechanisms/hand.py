@@ -5,7 +5,8 @@ the bus of device memory and on the link; an L1 hit 20, an L2 hit 100 (50 to the
 the link 300, the compressor 10.
 
 There is one SM with one scheduler, an L1 of one set of 8 ways, one L2 slice of one set of 32, and one pseudo-channel
-behind it, `simple`, so all accesses share them. A warp's first operation issues at 1 ns.
+behind it, `simple`, so all accesses share them. A warp's first operation issues at 1 ns. Packets have no headers,
+metadata lie at their slice, ways are free when memory accepts their lines, and raw entries that overflow move whole.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from buddysim.machine import Machine
 from buddysim.trace import FLAG_TIMED, OP_ATOMIC, OP_BARRIER, OP_LOAD, OP_STORE
 from buddysim.trace.writer import Records
-from tests.replay.bare import Launch, run_launches
+from tests.replay.bare import PLAIN, Launch, run_launches
 from tests.trace.builders import Op, records
 
 NS = 1000
@@ -64,7 +65,7 @@ ROUND: dict[str, object] = {
 def machine(**overrides: object) -> Machine:
     """The machine of round numbers; keys as `l2__size`."""
     keys = {key.replace("__", "."): value for key, value in overrides.items()}
-    return Machine.load("p100-nvlink2").with_overrides({**ROUND, **keys})
+    return Machine.load("p100-nvlink2").with_overrides({**PLAIN, **ROUND, **keys})
 
 
 def load(*entries: int | tuple[int, int], **fields: int) -> Op:

@@ -100,12 +100,12 @@ def test_a_writeback_of_an_overflowing_entry_waits_for_its_buddy_sectors():
     assert probe_ps == 8 * BUCKET + (2 * 64 + 84 + 8 + 10 + 50) * NS
 
 
-def test_a_way_is_free_when_device_and_buddy_sectors_are_accepted():
+def test_a_way_is_free_when_device_has_accepted_and_the_link_has_taken_its_sectors():
     """The link takes 80 ns for two sectors. Two victims come to it in the bucket of 361, the second 10 ns after its
-    eviction at 352.
+    eviction at 352: they have passed 160 ns after the bucket's start.
     """
     slow_link = machine(link__bandwidth="0.8 GB/s", metadata_cache__perfect=True)
     ops = [*[store((entry, 15)) for entry in range(32)], store(32, 33, critical_path_cycles=301 - 32)]
     options = {"scheme": "buddy", "regions": [(0, 128, 1, 2)], "state": [0x77] * 128}
-    grant_ns = 361 * NS // BUCKET * BUCKET + 80 * NS
-    assert time_of(slow_link, ops, **options) == grant_ns - 10 * NS + 50 * NS
+    taken_ps = 361 * NS // BUCKET * BUCKET + 160 * NS
+    assert time_of(slow_link, ops, **options) == taken_ps - 10 * NS + 50 * NS

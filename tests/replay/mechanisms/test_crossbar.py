@@ -51,18 +51,52 @@ def test_sectors_of_a_reply_are_spaced_by_the_slower_port(key, apart_ns):
 
 
 def test_loads_and_stores_serialize_at_the_slice_port():
-    """Four stored sectors take 160 ns, two loaded sectors 80 ns; then the last store starts."""
+    """Four stored sectors take 160 ns, two loaded sectors 80 ns; then the last store starts, whose last sector passes
+    120 ns later."""
     slow = machine(l2__bandwidth=SLOW)
-    assert time_of(slow, [store((0, 15)), store(1)]) == (160 + 50) * NS
-    ops = [store((0, 15)), load((0, 3), use_distance=0), store(1)]
-    assert time_of(slow, ops) == (160 + 80 + 50) * NS
+    assert time_of(slow, [store((0, 15)), store((1, 15))]) == (160 + 120 + 50) * NS
+    ops = [store((0, 15)), load((0, 3), use_distance=0), store((1, 15))]
+    assert time_of(slow, ops) == (160 + 80 + 120 + 50) * NS
+
+
+@pytest.mark.parametrize(
+    ("key", "queues"),
+    [
+        ("crossbar.request_bandwidth", False),
+        ("crossbar.request_bandwidth", True),
+        ("l2.bandwidth", False),
+        ("l2.bandwidth", True),
+    ],
+)
+def test_a_store_is_acknowledged_when_its_last_sector_has_passed(key, queues):
+    """A sector takes 400 ns of the slow port, and as long to the slice, or back."""
+    slow = machine(**{key: "0.08 GB/s", "crossbar.input_queued": queues})
+    assert time_of(slow, [store(0)]) == (1 + 400 + 50) * NS
+    assert time_of(slow, [store((0, 15))]) == (1 + 4 * 400 + 50) * NS
+
+
+@pytest.mark.parametrize(
+    ("key", "queues", "time_ns"),
+    [
+        ("crossbar.request_bandwidth", False, 400 + 3 + 50),
+        ("crossbar.request_bandwidth", True, 4 * 400 + 50),
+        ("crossbar.reply_bandwidth", False, 50 + 4 * 400),
+        ("crossbar.reply_bandwidth", True, 50 + 4 * 400),
+        ("l2.bandwidth", False, 50 + 4 * 400),
+        ("l2.bandwidth", True, 50 + 4 * 400),
+    ],
+)
+def test_a_load_has_its_sectors_when_they_have_passed(key, queues, time_ns):
+    """As above, for four sectors of the L2; through queues, each of them has a request."""
+    slow = machine(**{key: "0.08 GB/s", "crossbar.input_queued": queues})
+    assert time_of(slow, [store((0, 15)), load((0, 15), critical_path_cycles=3999)]) == (4000 + time_ns) * NS
 
 
 def test_every_slice_has_its_own_port():
-    """Entries 0 and 1 lie in different slices of two."""
+    """Entries 0 and 1 lie in different slices of two. The last of four sectors passes 120 ns after the first."""
     slow = machine(l2__bandwidth=SLOW, l2__slices=2, l2__ways=16)
-    assert time_of(slow, [store((0, 15)), store((1, 15))]) == (4 + 100) * NS
-    assert time_of(slow, [store((0, 15)), store((0, 15))]) == (160 + 50) * NS
+    assert time_of(slow, [store((0, 15)), store((1, 15))]) == (4 + 220) * NS
+    assert time_of(slow, [store((0, 15)), store((0, 15))]) == (160 + 170) * NS
 
 
 def test_consecutive_lines_lie_in_one_slice():
@@ -72,9 +106,9 @@ def test_consecutive_lines_lie_in_one_slice():
     """
     slow = machine(l2__bandwidth=SLOW, l2__slices=2, l2__ways=16, l2__interleave_granularity="256 B")
     for first, second in ((0, 1), (2, 3), (4, 5)):
-        assert time_of(slow, [store((first, 15)), store((second, 15))]) == (160 + 50) * NS
+        assert time_of(slow, [store((first, 15)), store((second, 15))]) == (160 + 170) * NS
     for first, second in ((0, 2), (1, 2), (4, 6)):
-        assert time_of(slow, [store((first, 15)), store((second, 15))]) == (4 + 100) * NS
+        assert time_of(slow, [store((first, 15)), store((second, 15))]) == (4 + 220) * NS
 
 
 def test_a_polynomial_hash_spreads_strides_evenly():
@@ -84,7 +118,7 @@ def test_a_polynomial_hash_spreads_strides_evenly():
     shared = {(0, 3): False, (3, 4): True, (1, 8): True, (2, 12): True, (2, 16): True, (12, 16): True, (4, 8): False}
     for (first, second), together in shared.items():
         stores = [store((first, 15)), store((second, 15))]
-        assert time_of(slow, stores) == ((160 + 50) if together else (4 + 100)) * NS
+        assert time_of(slow, stores) == ((160 + 170) if together else (4 + 220)) * NS
 
 
 def test_a_polynomial_hash_takes_channels_first():
@@ -92,9 +126,9 @@ def test_a_polynomial_hash_takes_channels_first():
     slow = machine(l2__bandwidth=SLOW, l2__slices=4, l2__ways=8, l2__slice_hash="ipoly", dram__channels=2)
     for entry, together in ((1, False), (2, False), (3, True)):
         stores = [store((entry, 15)), store((4, 15))]
-        assert time_of(slow, stores) == ((160 + 50) if together else (4 + 100)) * NS
-    assert time_of(slow, [store((2, 15)), store((8, 15))]) == (160 + 50) * NS  # 8, of group 2, is in slice 0 ^ 1
-    assert time_of(slow, [store((1, 15)), store((8, 15))]) == (4 + 100) * NS
+        assert time_of(slow, stores) == ((160 + 170) if together else (4 + 220)) * NS
+    assert time_of(slow, [store((2, 15)), store((8, 15))]) == (160 + 170) * NS  # 8, of group 2, is in slice 0 ^ 1
+    assert time_of(slow, [store((1, 15)), store((8, 15))]) == (4 + 220) * NS
 
 
 def test_loads_that_bypass_the_l1_use_the_same_ports():

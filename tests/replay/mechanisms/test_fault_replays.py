@@ -6,7 +6,7 @@ import pytest
 
 import buddysim
 from tests.replay.bare import Launch, run_launches
-from tests.replay.mechanisms.hand import NS, grid, load, machine, time_of
+from tests.replay.mechanisms.hand import NS, grid, load, machine, store, time_of
 
 LATENCY, TRANSFER, LONG = 1_000, 256 + 198, 100_000  # ns: of a batch; a page of 4 KiB over the link; of a compute gap
 KNOWN = 1 + 50  # ns: arrival at its slice of a load that issues at 1 ns
@@ -51,17 +51,16 @@ def test_other_sms_continue(at, replay):
 
 
 @pytest.mark.parametrize(
-    ("at", "replay", "third"), [(2958, "sm", True), (2959, "sm", False), (2654, "warp", True), (2655, "warp", False)]
+    ("at", "replay", "third"), [(2908, "sm", True), (2909, "sm", False), (2908, "warp", True), (2909, "warp", False)]
 )
 def test_unserviced_faults_repeat_when_the_batch_ends(at, replay, third):
     """Batches of one fault; warps of one SM need three pages, another SM needs a fourth one at `at`.
 
     The first batch ends at 51 + 1000 + 454 ns. The second one's page takes the link 1000 ns later. Faults beyond its
-    limit occur again at its end, and before that the other SM's fault is the third; by warp, 150 ns after it takes the
-    link, with the data that the L2 returned too early.
+    limit occur again at its end, and before that, at its slice, the other SM's fault is the third.
     """
     replay_ns = KNOWN + LATENCY + TRANSFER + LATENCY
-    assert replay_ns + (TRANSFER if replay == "sm" else 150) == at + third
+    assert replay_ns + TRANSFER == at + 50 + third
     needed_pages = [[load(page * 32)] for page in (2, 3, 4)]
     other = [load(5 * 32, critical_path_cycles=at), load(5 * 32), load(5 * 32, critical_path_cycles=LONG)]
     launch = Launch([grid(needed_pages, [other, [], []])], warps=3)
@@ -138,3 +137,14 @@ def test_an_access_to_a_migrating_page_counts_towards_the_limit(arrives, limit, 
 def test_a_limit_needs_sm_replay():
     with pytest.raises(buddysim.BuddysimError, match=r"um\.max_pending_faults_per_sm: expected fault_replay_scope sm"):
         paged("warp", um__max_pending_faults_per_sm=8)
+
+
+@pytest.mark.parametrize("replay", ["warp", "sm"])
+def test_a_page_that_its_batch_evicted_comes_back_while_its_warp_computes(replay):
+    """Stores to four pages, of which two fit; then 100 us of computation. The fault of one is replayed at the end of
+    the second batch, and its page has come long before it is needed."""
+    config = paged(replay, um__initial_location="host", um__capacity="8 KiB")
+    late = [store(64, 96, 128, 160), store(97, critical_path_cycles=LONG)]
+    result = run_launches(config, [Launch([grid([late])])], UM, regions=[(0, 4096, 0, 4)])[0]
+    assert result["now_ps"] == (1 + LONG + 100) * NS
+    assert result["scheme"]["um.page_faults"] == 5

@@ -112,7 +112,7 @@ def test_a_store_leaves_the_lines_of_the_l1_as_they_are():
 def test_atomics_and_bypassing_loads_go_to_the_l2():
     bypass = {"flags": FLAG_TIMED | FLAG_BYPASS_L1}
     assert time_of(M, [load(0), load(0, **bypass)]) == (201 + 100) * NS
-    assert time_of(M, [load(0), atomic(0)]) == (201 + 100) * NS
+    assert time_of(M, [load(0), atomic(0)]) == (201 + 101) * NS
     assert time_of(machine(l1__enabled=False), [load(0), load(0)]) == (201 + 100) * NS
     assert time_of(machine(l1__mshrs=1), [load(0, 1, **bypass)]) == (2 + 200) * NS  # they take no MSHR
 

@@ -59,23 +59,23 @@ def test_stores_do_not_wait_for_fills():
 
 def test_an_atomic_fetches_its_sectors_and_leaves_them_dirty():
     count = run(M, [atomic((0, 3))])
-    assert (count["now_ps"], count["dirty_left"]) == ((201 + 2 + 1) * NS, 2)
+    assert (count["now_ps"], count["dirty_left"]) == ((201 + 2 + 1 + 2) * NS, 2)
 
 
 def test_atomics_serialize_at_their_slice():
-    """One sector per 40 ns. All are at the slice at 151: the second atomic starts 40 ns after the bucket's start, the
+    """One sector in 40 ns. All are at the slice at 151: the second atomic starts 40 ns after the bucket's start, the
     third 80 ns after it.
     """
     slow = machine(l2__atomic_interval="40 ns")
     bucket = 151 * NS // BUCKET * BUCKET
     ends = [time_of(slow, [atomic(0, use_distance=0)] * n) for n in (1, 2, 3)]
-    assert ends == [201 * NS, bucket + (40 + 50) * NS, bucket + (80 + 50) * NS]
-    assert time_of(slow, [atomic((0, 3))]) == 204 * NS  # alone, it does not wait
+    assert ends == [241 * NS, bucket + (80 + 50) * NS, bucket + (120 + 50) * NS]
+    assert time_of(slow, [atomic((0, 3))]) == (204 + 80) * NS  # alone, it does not wait
 
 
 def test_loads_do_not_wait_for_atomics():
     slow = machine(l2__atomic_interval="40 ns")
-    assert time_of(slow, [atomic(0, use_distance=0), load(0, **PAST_L1)]) == 201 * NS
+    assert time_of(slow, [atomic(0, use_distance=0), load(0, **PAST_L1), store(1)]) == (201 + 100) * NS
 
 
 def test_a_fill_waits_until_its_victim_has_been_accepted():
@@ -118,7 +118,7 @@ def test_a_store_to_a_dirty_sector_occupies_its_slice_longer():
     """The stores are at the slice at 51, 52 and 53. The second takes 1 + 70 ns of it, the third comes when it has taken
     what these two and its own nanosecond leave of the time from 0 on."""
     slow = machine(l2__dirty_store_interval="70 ns")
-    assert time_of(slow, [store(0)] * 3) == (1 + 1 + 70 + 1 + 50) * NS
+    assert time_of(slow, [store(0)] * 3) == (1 + 1 + 70 + 1 + 70 + 50) * NS
     assert time_of(slow, [store((0, 1)), store((0, 2)), store((0, 4))]) == (3 + 100) * NS
     assert time_of(M, [store(0)] * 3) == (3 + 100) * NS
 
@@ -165,11 +165,11 @@ def test_a_store_waits_until_its_write_backs_are_accepted():
 
 @pytest.mark.parametrize(("atomic_conflicts", "requests"), [(0, 1), (1, 2), (2, 3), (31, 32)])
 def test_conflicting_lanes_of_an_atomic_send_one_request_each(atomic_conflicts, requests):
-    """All sectors are in the L2. A request enters the L1, and its slice, 1 ns after the one before."""
+    """All sectors are in the L2. A request enters the L1, and its slice, 1 ns after the one before; it takes 1 ns."""
     flags = FLAG_TIMED | atomic_conflicts << ATOMIC_CONFLICTS_SHIFT
     ops = [store((0, 15)), atomic(0, flags=flags, critical_path_cycles=300)]
-    assert time_of(machine(sm__split_conflicting_atomics=True), ops) == (301 + requests - 1 + 100) * NS
-    assert time_of(machine(), ops) == (301 + 100) * NS
+    assert time_of(machine(sm__split_conflicting_atomics=True), ops) == (301 + requests - 1 + 101) * NS
+    assert time_of(machine(), ops) == (301 + 101) * NS
     count = run(machine(sm__split_conflicting_atomics=True), ops)
     assert (count["load_sectors"], count["line_accesses"]) == (requests, 1 + requests)
 

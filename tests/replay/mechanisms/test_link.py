@@ -40,32 +40,32 @@ def test_headers_take_bandwidth():
     assert ends == [301 * NS, (80 + 250) * NS, (160 + 250) * NS]
 
 
-def test_a_write_is_accepted_when_the_link_takes_it():
+def test_a_way_is_free_when_the_link_has_taken_its_line():
     """Two victims of 128 B, 160 ns each, both in the bucket of 351."""
     slow = machine(link__bandwidth="0.8 GB/s")
     fill_l2 = [store((entry, 15)) for entry in range(32)]
     bucket = 351 * NS // BUCKET * BUCKET
     late = {"critical_path_cycles": 301 - 32}
-    assert time_of(slow, [*fill_l2, store(32, **late)], scheme="pinned-host") == (301 + 100) * NS
-    assert time_of(slow, [*fill_l2, store(32, 33, **late)], scheme="pinned-host") == bucket + (160 + 50) * NS
+    assert time_of(slow, [*fill_l2, store(32, **late)], scheme="pinned-host") == (301 + 100 + 160) * NS
+    assert time_of(slow, [*fill_l2, store(32, 33, **late)], scheme="pinned-host") == bucket + (320 + 50) * NS
 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_a_full_write_back_buffer_holds_the_next_victim(slots):
-    """As above: the first victim leaves its slot when the link takes it, at 351, the second 160 ns after the bucket's
-    start. The store waits for the last victim's slot, not for the link."""
+    """As above: the first victim leaves its slot when the link has taken it, 160 ns after 351. The store waits for the
+    slot of its last victim, not for the link."""
     slow = machine(link__bandwidth="0.8 GB/s", l2__writeback_buffer=slots)
     fill_l2 = [store((entry, 15)) for entry in range(32)]
     late = {"critical_path_cycles": 301 - 32}
-    at_once, held = (store(*range(32, 33 + slots + more), **late) for more in (0, 1))
-    assert time_of(slow, [*fill_l2, at_once], scheme="pinned-host") == (301 + slots + 100) * NS
-    assert time_of(slow, [*fill_l2, held], scheme="pinned-host") == 351 * NS // BUCKET * BUCKET + (160 + 50) * NS
+    at_once, held = (store(*range(32, 32 + slots + more), **late) for more in (0, 1))
+    assert time_of(slow, [*fill_l2, at_once], scheme="pinned-host") == (301 + slots - 1 + 100) * NS
+    assert time_of(slow, [*fill_l2, held], scheme="pinned-host") == (351 + 160 + 50) * NS
 
 
 def test_the_directions_are_independent():
-    """Two write-backs take the one direction for 320 ns; the read after them, which replaces a clean line, has its
-    own."""
-    slow = machine(link__bandwidth="0.8 GB/s")
+    """Two write-backs take the one direction for 320 ns, out of a write-back buffer; the read after them, which
+    replaces a clean line, has its own."""
+    slow = machine(link__bandwidth="0.8 GB/s", l2__writeback_buffer=2)
     fill_l2 = [store((0, 15)), store((1, 15)), load(2, use_distance=0), *[store(entry) for entry in range(3, 32)]]
     evict = [store(32, 33, critical_path_cycles=300 - 32), load(34)]
     assert time_of(slow, [*fill_l2, *evict], scheme="pinned-host") == (302 + 300) * NS
@@ -75,9 +75,9 @@ def test_each_direction_has_its_bandwidth():
     """As in the test of writes, at 0.8 GB/s from the GPU and 16 GB/s to it; then the other way round."""
     fill_l2 = [store((entry, 15)) for entry in range(32)]
     victims = [*fill_l2, store(32, 33, critical_path_cycles=301 - 32)]
-    accepted_ps = 351 * NS // BUCKET * BUCKET + (160 + 50) * NS
+    taken_ps = 351 * NS // BUCKET * BUCKET + (320 + 50) * NS
     slow_write = machine(link__write_bandwidth="0.8 GB/s")
-    assert time_of(slow_write, victims, scheme="pinned-host") == accepted_ps
+    assert time_of(slow_write, victims, scheme="pinned-host") == taken_ps
     assert time_of(slow_write, [load(0, 1, 2)], scheme="pinned-host") == time_of(
         M, [load(0, 1, 2)], scheme="pinned-host"
     )
@@ -98,10 +98,10 @@ def test_nvlink_carries_a_flit_for_each_packet():
 
 
 def test_nvlink_s_read_requests_take_the_other_direction():
-    """16 B in 200 ns: each request has passed 200 ns after the last one, and its data follow it."""
+    """16 B in 200 ns: each request has passed 200 ns after the last one, and its data come 197 ns later."""
     slow = nvlink(link__write_bandwidth="0.08 GB/s")
     ends = [time_of(slow, [load(*range(n))], scheme="pinned-host") for n in (1, 2, 3)]
-    assert ends == [301 * NS, (200 + 250) * NS, (400 + 250) * NS]
+    assert ends == [(passed + 197 + 50) * NS for passed in (51 + 200, 400, 600)]
 
 
 def test_nvlink_s_acknowledgements_take_the_other_direction():

@@ -107,9 +107,10 @@ def test_a_size_comes_back_from_another_slice():
 
 
 def test_hops_take_the_bandwidth_of_slices():
-    """A sector takes 64 ns: the hop of entry 1, at slice 0 at 59, waits for entry 0 until 64, and is back at 71."""
+    """A sector takes 64 ns: the hop of entry 1, at slice 0 at 59, waits for entry 0 until 64, and is back at 71.
+    The reply of a sector takes its time, too."""
     narrow = machine(**HASHED, l2__bandwidth="0.5 GB/s")
-    assert buddy(narrow, [load(0, 1)], [FITS] * 256) == (71 + 102 + 10 + 50) * NS
+    assert buddy(narrow, [load(0, 1)], [FITS] * 256) == (71 + 102 + 10 + 64) * NS
 
 
 def test_each_slice_has_its_own_copy_of_a_metadata_line():

@@ -25,7 +25,7 @@ def test_remote_partition_takes_longer():
     assert time_of(M, [load(1)]) == (201 + 40) * NS
     assert time_of(M, [store(0)]) == 101 * NS
     assert time_of(M, [store(1)]) == (101 + 40) * NS
-    assert time_of(M, [atomic(1)]) == (201 + 40) * NS
+    assert time_of(M, [atomic(1)]) == (201 + 1 + 40) * NS
 
 
 def test_a_remote_load_leaves_a_local_replica():
@@ -55,7 +55,7 @@ def test_a_store_invalidates_its_sectors_in_replicas():
 
 def test_an_atomic_invalidates_its_sectors_in_replicas():
     assert (
-        time_of(M, [load(1), atomic(1), load(1, critical_path_cycles=300, **PAST_L1)]) == (241 + 140 + 299 + 140) * NS
+        time_of(M, [load(1), atomic(1), load(1, critical_path_cycles=300, **PAST_L1)]) == (241 + 141 + 299 + 140) * NS
     )
 
 

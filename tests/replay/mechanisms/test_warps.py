@@ -113,11 +113,11 @@ def test_a_busy_unit_delays_the_scheduler_but_not_its_own_operation():
     assert count["issue_busy_ps"] == 22 * NS
 
 
-@pytest.mark.parametrize(("blocking", "time_ns"), [(False, 201), (True, 201 + 100)])
+@pytest.mark.parametrize(("blocking", "time_ns"), [(False, 202), (True, 202 + 100)])
 def test_blocking_atomics_block(blocking, time_ns):
     unused = atomic(0, use_distance=0)
     assert time_of(machine(sm__blocking_atomics=blocking), [unused, store(1)]) == time_ns * NS
-    assert time_of(M, [atomic(0), store(1)]) == (201 + 100) * NS
+    assert time_of(M, [atomic(0), store(1)]) == (202 + 100) * NS
 
 
 @pytest.mark.parametrize(("stalls", "second_ns"), [(False, 1 + 20), (True, 1 + 20 + 20)])

@@ -42,20 +42,18 @@ class MetadataCacheConfig(Section):
         ends=["128 B"],
     )
     interleaving: Annotated[str, fields.one_of("ideal", "hashed", "own_slice")] = fields.key(
-        "ideal",
+        "hashed",
         "slice of an entry's metadata; hashed: that of a hash of its metadata line, a hop of the crossbar there and "
         "back; own_slice: its own L2 slice, so that a line is in as many slices as its entries; ideal: hashed, "
         "without hops",
-        f"{PAPER}, section 3.2: interleaved by the hash of regular addresses, which allows both; ideal is for "
-        "comparison, and the default until all results are made anew",
-        counted=False,
+        f"{PAPER}, section 3.2: interleaved by the hash of regular addresses, which allows hashed and own_slice; "
+        "ideal is for comparison",
         ends=["hashed", "own_slice"],
     )
     hop_latency: Duration = fields.key(
         parse_time("58 core_cycles"),
         "latency of a hop from one L2 slice to another, with metadata_cache.interleaving hashed",
         "assumed: a quarter of the 234 cycles of an L2 hit on a P100, of which the crossbar takes half, both ways",
-        counted=False,
     )
     hit_latency: Duration = fields.key(
         parse_time("0 core_cycles"),
@@ -90,7 +88,7 @@ class MetadataCacheConfig(Section):
         "assumed: the paper does not mention it; true is for comparison",
     )
     prefetcher: Annotated[str, fields.member_of("metadata prefetcher")] = fields.key(
-        "none", "prefetcher of metadata lines", "assumed: the paper does not mention one", counted=False
+        "none", "prefetcher of metadata lines", "assumed: the paper does not mention one"
     )
     perfect: Switch = fields.key(
         False,
@@ -126,10 +124,8 @@ class BuddyConfig(Section):
         "assumed: without it an entry of 1 to 8 B can't be told from one of 32 B",
     )
     raw_sectors: Annotated[str, fields.one_of("whole", "single")] = fields.key(
-        "whole",
+        "single",
         "sectors moved of a raw entry that overflows its target ratio; whole: all of them, through the decompressor; "
         "single: the requested ones, and those that were fetched speculatively",
-        f"assumed: {PAPER} does not say how such an entry is stored, but its metadata say that it is raw; whole is the "
-        "default until all results are made anew",
-        counted=False,
+        f"assumed: {PAPER} does not say how such an entry is stored, but its metadata say that it is raw",
     )

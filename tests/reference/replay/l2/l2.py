@@ -139,7 +139,7 @@ class RefL2:
         if self.queues:
             left = self._reply(sm, entry, data, count)
             self.times.waits.reply_port.add(max(0, left - (count - 1) * self.numbers.reply_sector - data))
-            return left + self.numbers.reply_half
+            return left + self.numbers.reply_half + (count - 1) * self._behind_replies()
         reply = self.reply_ports[sm].request(data + self.numbers.reply_half, count * self.numbers.reply_cost)
         return reply + (count - 1) * self.numbers.reply_sector
 
@@ -184,6 +184,7 @@ class RefL2:
             data = max(data, self._fetch(entry, line, missing, t))
         if atomic:
             data = self.atomic_units[self.address_map.slice_of(entry)].request(data, count * self.atomic_cost)
+            data += count * self.atomic_cost // FINE
             self._make_dirty(entry, line, requested, launch_index)
             self._clean(entry, t)
         return data
@@ -201,14 +202,20 @@ class RefL2:
         rewritten = (touched & line.dirty).bit_count()
         if rewritten and self.rewrite_cost:
             t = self.slice_ports[self.address_map.slice_of(entry)].request(t, rewritten * self.rewrite_cost)
+            t += rewritten * self.rewrite_cost // FINE
         self.counts["l2.write_sectors"] += count
         self.counts["l2.write_sector_hits"] += (touched & (line.valid | line.dirty)).bit_count()
         self._make_dirty(entry, line, touched, launch_index)
         line.valid |= whole
         t = self._clean(entry, t)
+        apart = max(self.numbers.request_sector, self.numbers.slice_sector)
         if self.queues:
-            t = self._reply(sm, entry, t, count)
-        return t + self.numbers.reply_half + far - far // 2
+            t, apart = self._reply(sm, entry, t, count), self._behind_replies()
+        return t + (count - 1) * apart + self.numbers.acknowledgement_half + far - far // 2
+
+    def _behind_replies(self) -> int:
+        """Return by how much a line's requests are further apart than its replies (ps)."""
+        return max(0, self.numbers.request_sector - self.numbers.reply_sector)
 
     def between_slices(self, sender: int, receiver: int, latency: int, t: int) -> int:
         """Send a sector from one slice to another at `t`; return its start there (ps)."""

@@ -49,23 +49,23 @@ class RefLink:
     def read(self, payload: int, t: int) -> int:
         """Return when a transfer requested at `t` has arrived (ps)."""
         total, requests = self._total(payload), self._against(payload)
+        requested = t
         if requests:
             self.counts["link.write_bytes"] += requests
-            t = self.outwards.request(t, ceil(requests * self.write_cost))
+            cost = ceil(requests * self.write_cost)
+            t = self.outwards.request(t, cost)
+            requested = t + cost // FINE
         self.counts["link.read_bytes"] += total
         cost = ceil(total * self.byte_cost)
-        return self.inwards.request(t, cost) + self.read_ps + cost // FINE
+        return max(self.inwards.request(t, cost) + cost // FINE, requested) + self.read_ps
 
     def write(self, payload: int, t: int) -> int:
-        """Return when the link accepts a transfer (ps)."""
+        """Return when the link has taken a transfer (ps)."""
         total, acknowledgements = self._total(payload), self._against(payload)
         self.counts["link.write_bytes"] += total
-        accepted = self.outwards.request(t, ceil(total * self.write_cost))
+        cost = ceil(total * self.write_cost)
+        taken = self.outwards.request(t, cost) + cost // FINE
         if acknowledgements:
             self.counts["link.read_bytes"] += acknowledgements
-            self.inwards.request(accepted, ceil(acknowledgements * self.byte_cost))
-        return accepted
-
-    def on_the_way(self, payload: int) -> int:
-        """How long the link carries a written transfer (ps)."""
-        return ceil(self._total(payload) * self.write_cost) // FINE
+            self.inwards.request(taken, ceil(acknowledgements * self.byte_cost))
+        return taken

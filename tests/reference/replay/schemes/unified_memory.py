@@ -87,7 +87,7 @@ class RefUmState:
         self.by_sm = machine.um.fault_replay_scope == "sm"
         self.most: int = machine.um.max_pending_faults_per_sm
         self.in_flight: Counter[int] = Counter()
-        self.buffers: dict[int, dict[int, RefWarp]] = {}
+        self.warps: dict[tuple[int, int], RefWarp] = {}
         self.stalled: dict[int, int] = {}
         self.emptied: dict[int, int] = {}
         counts["um.resident_bytes"] = capacity * self.frame_pages * machine.um.page_size
@@ -109,9 +109,9 @@ class RefUmState:
                 known = fault_block in own
                 until = self.batch_start + self.fault_latency if known and page in self.batch else self._join(page, t)
                 if known or len(own) < MAX_AWAITED:
-                    if self.by_sm and not known:
+                    if not known:
                         self._stall(self.asking, t)
-                    own[fault_block] = until
+                    own[fault_block] = self.asking.expected[fault_block] = until
                 return until
         if page not in self.resident:
             self._fault(page, t)
@@ -125,19 +125,17 @@ class RefUmState:
         self.asking, self.asking_sm = warp, sm
         if self.by_sm:
             return max(t, self._wake_by_sm(sm, warp, at_end, t))
-        if not own:
-            return t
-        if at_end:
-            go_on = max(t, *own.values())
-        for fault_block in [fault_block for fault_block, until in own.items() if until <= t]:
-            page = fault_block * FAULT_ENTRIES // self.page_entries
-            if self.replayed.get(page, -1) >= own[fault_block]:
+        for fault_block, until in list(own.items()):
+            if until <= t and self._delivered(fault_block) >= until:
                 del own[fault_block]
-                go_on = max(go_on, self.replayed[page] + self.replay)
-            else:
-                own[fault_block] = self._join(page, t)
-                go_on = max(go_on, own[fault_block])
+                go_on = max(go_on, self._delivered(fault_block) + self.replay)
+            elif at_end or warp.expected[fault_block] <= t:
+                go_on = max(go_on, until)
         return go_on
+
+    def _delivered(self, fault_block: int) -> int:
+        """Return the end of the last batch that brought a fault block's page and left it resident (ps)."""
+        return self.replayed.get(fault_block * FAULT_ENTRIES // self.page_entries, -1)
 
     def _await_in_flight(self, page: int, fault_block: int, t: int) -> int:
         """Let the current warp wait for a fault block; its access is in flight if the SM's limit allows."""
@@ -162,29 +160,31 @@ class RefUmState:
         return until
 
     def _stall(self, warp: RefWarp, t: int) -> None:
-        """Add a warp to the SM's fault buffer; the SM stalls from `t` on."""
-        buffer = self.buffers.setdefault(self.asking_sm, {})
-        self.stalled[self.asking_sm] = min(t, self.stalled[self.asking_sm]) if buffer else t
-        buffer[warp.slot] = warp
+        """Note that a warp awaits a fault block; the SM stalls from `t` on."""
+        sm = self.asking_sm
+        self.stalled[sm] = min(t, self.stalled[sm]) if self._waiting(sm) else t
+        self.warps[sm, warp.slot] = warp
+
+    def _waiting(self, sm: int) -> list[RefWarp]:
+        """Return the warps of an SM that await fault blocks, by slot."""
+        return [warp for (where, _), warp in sorted(self.warps.items()) if where == sm and warp.awaited]
 
     def _wake_by_sm(self, sm: int, warp: RefWarp, at_end: bool, t: int) -> int:
-        buffer = self.buffers.setdefault(sm, {})
+        waiting = self._waiting(sm)
         full = bool(self.most) and self.in_flight[sm] == self.most
-        if buffer and (warp.awaited or not (at_end or (t < self.stalled[sm] and not full))):
-            for slot in sorted(buffer):
-                self._try_again(sm, buffer[slot], t)
-                if not buffer[slot].awaited:
-                    del buffer[slot]
-            if buffer and (warp.awaited or not at_end):
-                return min(until for other in buffer.values() for until in other.awaited.values())
+        if waiting and (warp.awaited or not (at_end or (t < self.stalled[sm] and not full))):
+            return min(until for other in waiting for until in other.awaited.values())
         return warp.goes_on if at_end else max(warp.goes_on, self.emptied.get(sm, 0))
 
     def _try_again(self, sm: int, warp: RefWarp, t: int) -> None:
+        """Replay a warp's faults that are due at `t`."""
         for fault_block in [fault_block for fault_block, until in warp.awaited.items() if until <= t]:
             page = fault_block * FAULT_ENTRIES // self.page_entries
             present = bool(self.most) and self.resident.get(page, t + 1) <= t
-            if present or self.replayed.get(page, -1) >= warp.awaited[fault_block]:
-                replayed = self.replayed.get(page, -1) >= warp.awaited[fault_block]
+            replayed = self._delivered(fault_block) >= warp.awaited[fault_block]
+            if replayed and not self.by_sm:
+                continue
+            if present or replayed:
                 came = self.replayed[page] if replayed else t
                 del warp.awaited[fault_block]
                 self.in_flight[sm] -= warp.in_flight.pop(fault_block, 0)
@@ -206,9 +206,23 @@ class RefUmState:
         self.exists.update(range(entries[0] // self.page_entries, entries[-1] // self.page_entries + 1))
 
     def serve_what_is_due(self, t: int) -> None:
-        """Before an issue event or an access at `t`, whoever waits for it."""
-        if self.batch and t > self.batch_start:
-            self._serve()
+        """Before an issue event or an access at `t`: batches that have started, and replays, in the order of time."""
+        while True:
+            replay = min((until for warp in self.warps.values() for until in self._pending(warp)), default=t + 1)
+            started = self.batch_start + (self.fault_latency > 0)
+            if self.batch and started <= min(t, replay):
+                self._serve()
+            elif replay <= t:
+                for (sm, _), warp in sorted(self.warps.items()):
+                    self._try_again(sm, warp, replay)
+            else:
+                return
+
+    def _pending(self, warp: RefWarp) -> list[int]:
+        """Return when a warp's faults are replayed (ps), but those whose warp alone finds their pages."""
+        return [
+            until for fault_block, until in warp.awaited.items() if self.by_sm or self._delivered(fault_block) < until
+        ]
 
     def _join(self, page: int, t: int) -> int:
         """Add a fault in a page to the open batch; return when the warp replays it."""
@@ -302,6 +316,6 @@ class RefUmState:
                 del self.resident[page]
                 self.counts["um.pages_evicted"] += 1
                 self.counts["link.migration_out_bytes"] += self.keys.page_size
-                gone = self.link.write(self.keys.page_size, self.batch_end) + self.link.on_the_way(self.keys.page_size)
+                gone = self.link.write(self.keys.page_size, self.batch_end)
                 self.leave_caches(range(page * self.page_entries, (page + 1) * self.page_entries))
         return gone

@@ -39,6 +39,7 @@ class RefWarp:
     begin : when its first instruction may issue, but for its chain
     code : what its SM has of its kernel's code
         awaited : fault blocks (4 KiB) that it waits for, each with the time of the next fault replay (ps)
+        expected : of each, when the warp counts on its data (ps)
         accesses : its accesses to each awaited fault block
         in_flight : number of these accesses that the SM's limit allows
         goes_on : arrival of the last page that it waited for while its whole SM stalled (ps)
@@ -63,6 +64,7 @@ class RefWarp:
     has_code: bool = field(init=False)
     pending: list[RefPendingLoad] = field(default_factory=list)
     awaited: dict[int, int] = field(default_factory=dict)
+    expected: dict[int, int] = field(default_factory=dict)
     accesses: Counter[int] = field(default_factory=Counter)
     in_flight: Counter[int] = field(default_factory=Counter)
     goes_on: int = 0
