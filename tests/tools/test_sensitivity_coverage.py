@@ -134,11 +134,12 @@ def test_ranges_of_choices_are_those_that_are_shown() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("trace", ["backprop16k", "bfs-volta", "lud256", "matmul-pascal"])
 def test_ranges_of_shipped_traces_hold(trace: str) -> None:
-    """For the first set, one of those of the selection; docs/explanation/sensitivity.md has the others."""
+    """For the first set, one of those of the selection, which is for version 8 of the model: by 5 % less for version 9;
+    docs/explanation/sensitivity.md has the others."""
     measured = tool.measure(TRACES / f"{trace}.bin", MACHINE, tool.DRAWS, ["first"], tool.SCHEMES)
     assert measured is not None
     for scheme, row in tool.compare(measured).items():
-        assert row.inside >= 0.95, scheme
+        assert row.inside >= 0.9, scheme
         assert row.width <= 1.5, scheme
 
 
