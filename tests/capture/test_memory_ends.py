@@ -250,6 +250,16 @@ def test_a_wrapper_that_leaves_the_work_to_a_child_is_named(tmp_path: Path) -> N
     assert "other processes" not in done.stderr
 
 
+def test_memory_that_comes_after_the_first_snapshot_by_time_is_in_one(tmp_path: Path) -> None:
+    """The program has run for longer than the time between snapshots before its only allocation, freed at once."""
+    work = (
+        "for (volatile long i = 0; i < 60000000; i++) {} volatile char *p = malloc(1 << 20); p[5] = 1; free((void *)p);"
+    )
+    made = compiled(tmp_path, "late", f"#include <stdlib.h>\nint main(void) {{ {work} return 0; }}")
+    done = capture("--every-seconds", "0.05", "--", made, folder=tmp_path)
+    assert "snapshots of 1 allocation" in done.stderr, done.stderr
+
+
 def test_names_without_source_lines_suggest_debug_information(tmp_path: Path) -> None:
     source = "int main(void) { volatile char *p = malloc(1 << 20); p[5] = 1; free((void *)p); return 0; }"
     for flag, suggested in (("-g0", True), ("-g", False)):

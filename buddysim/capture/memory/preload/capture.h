@@ -140,6 +140,7 @@ void send_message(enum message message, uint64_t position, uint64_t problem, con
 void prepare_snapshots(void);
 bool take_snapshot(uint64_t position);
 bool holds_last_allocations(void);
+bool has_allocations_in_snapshot(void);
 void wait_for_last_image(void);
 void start_trigger(void);
 void stop_trigger(void);

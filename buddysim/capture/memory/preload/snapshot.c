@@ -25,7 +25,7 @@ pid_t owner;
 static uint64_t loaded_ns;
 static pid_t last_image;
 uint64_t last_image_bytes;
-static uint64_t last_table_bytes;
+static _Atomic(uint64_t) last_table_bytes;
 size_t system_page;
 static const char zeros[4096];
 static _Atomic(uint32_t) *connected; /* shared with the image: it has connected to the capture command */
@@ -270,6 +270,9 @@ bool holds_last_allocations(void) {
     pthread_mutex_unlock(&table_lock);
     return holds;
 }
+
+/* Whether the last snapshot has any allocation: one by time may come before the first of them. */
+bool has_allocations_in_snapshot(void) { return atomic_load(&last_table_bytes) > 0; }
 
 /* The caller holds the trigger's lock and no other lock of this library. */
 bool take_snapshot(uint64_t position) {

@@ -104,12 +104,12 @@ void hold_trigger(void) {
 
 void release_trigger(void) { pthread_mutex_unlock(&trigger_lock); }
 
-/* A large allocation is about to be freed: a run by time too short for any other snapshot gets this one. */
+/* A large allocation is about to be freed: a run by time too short for any other snapshot with allocations gets this. */
 void before_free(void) {
-    if (settings.trigger != BY_TIME || atomic_load(&snapshots_taken) || !atomic_load(&capturing)) return;
+    if (settings.trigger != BY_TIME || has_allocations_in_snapshot() || !atomic_load(&capturing)) return;
     int problem = errno;
     if (!atomic_load(&stopped) && !pthread_mutex_trylock(&trigger_lock)) {
-        if (!atomic_load(&snapshots_taken)) take_snapshot(current_position());
+        if (!has_allocations_in_snapshot()) take_snapshot(current_position());
         pthread_mutex_unlock(&trigger_lock);
     }
     errno = problem;
