@@ -16,7 +16,8 @@ def crossbar_numbers(m: Machine) -> dict[str, object]:
     l2 = m.ps(m.l2.load_to_use)
     request = sector_ps(m, m.crossbar.request_bandwidth)
     slice_port = sector_ps(m, m.l2.bandwidth)
-    reply_sector = max(sector_ps(m, m.crossbar.reply_bandwidth), slice_port)
+    reply = sector_ps(m, m.crossbar.reply_bandwidth)
+    reply_sector = max(reply, slice_port)
     behind_replies = max(0, request - reply_sector)
     return {
         "request_ps": max(l2 // 2, request),
@@ -30,6 +31,6 @@ def crossbar_numbers(m: Machine) -> dict[str, object]:
         "crossbar_input_queued": m.crossbar.input_queued,
         "interleave_requesters": m.crossbar.interleave_requesters,
         "queue_sector_ps": request,
-        "reply_sector_ps": sector_ps(m, m.crossbar.reply_bandwidth),
+        "reply_sector_ps": reply,
         "slice_sector_ps": slice_port,
     }

@@ -219,9 +219,7 @@ def inputs_of(
         text = config.get_text_config()
         longest = getattr(text, "max_position_embeddings", None)
         longest = longest if isinstance(longest, int) and longest > 0 else None
-        tokens = sequence or min(DEFAULT_SEQUENCE, longest or DEFAULT_SEQUENCE)
-        if longest is not None and tokens > longest:
-            raise BuddysimError(f"sequence {tokens}: expected at most {longest}, the positions that the model has")
+        tokens = _within(longest, sequence or min(DEFAULT_SEQUENCE, longest or DEFAULT_SEQUENCE))
         numbers = torch.zeros(tokens, dtype=torch.long)
         labels = torch.zeros((), dtype=torch.long) if selected.head == "classification" else numbers
         if selected.head == "base":
@@ -230,10 +228,7 @@ def inputs_of(
         return tokens, {"input_ids": numbers, "labels": labels}
     if main == "input_features" and hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions"):
         frames = torch.zeros((config.num_mel_bins, 2 * config.max_source_positions), dtype=dtype, device="meta")
-        longest = config.max_target_positions
-        tokens = sequence or longest
-        if tokens > longest:
-            raise BuddysimError(f"sequence {tokens}: expected at most {longest}, the positions that the model has")
+        tokens = _within(config.max_target_positions, sequence or config.max_target_positions)
         numbers = torch.zeros(tokens, dtype=torch.long)
         return tokens, {main: frames, ("decoder_input_ids" if selected.head == "base" else "labels"): numbers}
     vision = getattr(config, "vision_config", config)
@@ -247,6 +242,13 @@ def inputs_of(
         f"{unread.where}: {selected.cls.__name__} reads {main}: expected a class that reads tokens (input_ids), images "
         "of one size (pixel_values) or frames of sound (input_features)"
     )
+
+
+def _within(longest: int | None, tokens: int) -> int:
+    """Return the tokens of a sequence, refused beyond the model's positions, where it has a number of them."""
+    if longest is not None and tokens > longest:
+        raise BuddysimError(f"sequence {tokens}: expected at most {longest}, the positions that the model has")
+    return tokens
 
 
 def loss_of(output: Any) -> torch.Tensor:
