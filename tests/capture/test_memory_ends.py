@@ -260,6 +260,44 @@ def test_memory_that_comes_after_the_first_snapshot_by_time_is_in_one(tmp_path: 
     assert "snapshots of 1 allocation" in done.stderr, done.stderr
 
 
+# Waits, ten seconds at most, until a thread of the process has a child: the image of a snapshot.
+WAIT_FOR_AN_IMAGE = r"""
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int main(void) {
+    char name[400], child[8];
+    int found = 0;
+    for (time_t end = time(NULL) + 10; !found && time(NULL) < end;) {
+        DIR *tasks = opendir("/proc/self/task");
+        for (struct dirent *task; !found && (task = readdir(tasks));) {
+            snprintf(name, sizeof name, "/proc/self/task/%s/children", task->d_name);
+            FILE *file = fopen(name, "r");
+            if (!file) continue;
+            found = fgets(child, sizeof child, file) != NULL;
+            fclose(file);
+        }
+        closedir(tasks);
+    }
+    volatile char *p = malloc(1 << 20);
+    p[5] = 1;
+    free((void *)p);
+    return found ? 0 : 9;
+}
+"""
+
+
+def test_memory_freed_during_a_snapshot_without_it_is_in_the_next(tmp_path: Path) -> None:
+    """The program allocates and frees while the clock's thread waits for the image of an earlier snapshot."""
+    made = compiled(tmp_path, "meets", WAIT_FOR_AN_IMAGE)
+    for _ in range(5):
+        done = capture("--every-seconds", "0.01", "--", made, folder=tmp_path)
+        if done.returncode == 9:
+            pytest.skip("/proc/self/task/*/children shows no image of a snapshot")
+        assert "snapshots of 1 allocation" in done.stderr, done.stderr
+
+
 def test_names_without_source_lines_suggest_debug_information(tmp_path: Path) -> None:
     source = "int main(void) { volatile char *p = malloc(1 << 20); p[5] = 1; free((void *)p); return 0; }"
     for flag, suggested in (("-g0", True), ("-g", False)):

@@ -13,6 +13,7 @@
 /* After a snapshot the program copies each page that it writes: up to half a second per gigabyte, measured with a program
  * that writes all the time. So snapshots by time are at least a second per gigabyte apart. */
 #define NANOSECONDS_PER_BYTE 1
+#define MAX_WAIT_SECONDS 2
 
 static pthread_mutex_t trigger_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t interval, n_snapshots;
@@ -104,12 +105,20 @@ void hold_trigger(void) {
 
 void release_trigger(void) { pthread_mutex_unlock(&trigger_lock); }
 
-/* A large allocation is about to be freed: a run by time too short for any other snapshot with allocations gets this. */
+/* A large allocation is about to be freed: a run by time too short for any other snapshot with allocations gets this. The
+ * clock's thread may be at a snapshot without them, which takes milliseconds. It may also wait for a lock of the loader
+ * that this thread holds: so the wait ends, and there is no second one. */
 void before_free(void) {
+    static atomic_bool waited_in_vain;
     if (settings.trigger != BY_TIME || has_allocations_in_snapshot() || !atomic_load(&capturing)) return;
+    if (atomic_load(&stopped) || atomic_load(&waited_in_vain)) return;
     int problem = errno;
-    if (!atomic_load(&stopped) && !pthread_mutex_trylock(&trigger_lock)) {
-        if (!has_allocations_in_snapshot()) take_snapshot(current_position());
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += MAX_WAIT_SECONDS;
+    if (pthread_mutex_timedlock(&trigger_lock, &until)) atomic_store(&waited_in_vain, true);
+    else {
+        if (!has_allocations_in_snapshot() && !atomic_load(&stopped)) take_snapshot(current_position());
         pthread_mutex_unlock(&trigger_lock);
     }
     errno = problem;
