@@ -88,6 +88,7 @@ def test_modules_that_import_each_other_are_reached_once() -> None:
     assert reached(["a"], {"a": {"b"}, "b": {"a", "c"}, "c": set(), "d": {"a"}}) == {"a", "b", "c"}
 
 
+@pytest.mark.slow
 def test_files_and_arguments_are_noted(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(TEST_PLUGIN)
     (tmp_path / "test_it.py").write_text(

@@ -224,6 +224,7 @@ def marked(case: dict[str, Any]) -> Any:
     return pytest.param(case, id=case["name"].replace(" ", "-"), marks=[pytest.mark.slow] if case.get("slow") else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [*map(marked, CASES)])
 def test_a_case_keeps_the_promise(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if needs(case) and find_spec("duckdb") is None:

@@ -37,6 +37,7 @@ def test_slow():
 """
 
 
+@pytest.mark.slow
 def test_a_long_quick_test_fails_the_run_in_ci(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     hooks = "config.pluginmanager.register(processor_time.ProcessorTime(config))"

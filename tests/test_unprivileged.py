@@ -66,6 +66,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
 @pytest.mark.parametrize(("command", "code"), COMMANDS, ids=lambda value: value[0] if isinstance(value, tuple) else "")
 def test_a_user_without_rights_gets_an_answer_or_one_line(
@@ -83,6 +84,7 @@ def test_a_user_without_rights_gets_an_answer_or_one_line(
     assert len([line for line in done.stderr.splitlines() if "error: " in line]) == (code == 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS)
 def test_the_installation_that_is_tested_is_read_only(user: int, installed: Path, tmp_path: Path) -> None:
     write = "import buddysim, os; open(os.path.dirname(buddysim.__file__) + '/x', 'w')"

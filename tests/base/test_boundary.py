@@ -195,6 +195,7 @@ def test_a_point_of_a_sweep_fails_with_the_line() -> None:
     assert outcome["reason"].startswith("unexpected: SystemExit: 3; report saved in ")
 
 
+@pytest.mark.slow
 def test_tests_fail_where_a_report_remains(tmp_path: Path) -> None:
     test = tmp_path / "test_it.py"
     test.write_text("from buddysim.base.boundary import ending\n\n\ndef test_it():\n    ending(TypeError('x'))\n")

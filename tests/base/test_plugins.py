@@ -196,6 +196,7 @@ def test_without_a_compiler_a_cython_plugin_is_refused_in_one_line(tmp_path: Pat
     assert len(refused.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_cython_plugin_that_does_not_compile(tmp_path: Path) -> None:
     (tmp_path / "mine.pyx").write_text("cdef int f(:\n")
     refused = buddysim("list", "--plugin", "mine.pyx", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path))

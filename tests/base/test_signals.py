@@ -136,6 +136,7 @@ def test_a_process_started_without_the_terminal_does_not_get_its_signals() -> No
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
+@pytest.mark.slow
 def test_a_signal_after_the_end_is_ignored() -> None:
     """The interpreter's own end, with the threads that libraries have left, is longer than it seems."""
     code = (

@@ -116,6 +116,7 @@ def test_a_program_that_runs_out_of_memory(program: Path, tmp_path: Path) -> Non
         assert trace.snapshots
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_killed_capture_leave_a_recoverable_part(tmp_path: Path) -> None:
     source = """
     #include <stdlib.h>

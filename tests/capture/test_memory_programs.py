@@ -156,6 +156,7 @@ int main(void) {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", [("--every-calls", "97"), ("--every-seconds", "0.005")], ids=["calls", "time"])
 def test_threads_and_forks(tmp_path: Path, when: tuple[str, str]) -> None:
     program = compiled(tmp_path, "threads", THREADS, "-pthread")

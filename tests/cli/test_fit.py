@@ -25,6 +25,7 @@ def two_blocks(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_screen_and_files(two_blocks: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan, answer = str(tmp_path / "plan.toml"), str(tmp_path / "answer.json")
     code, out, err = run(

@@ -328,7 +328,8 @@ def run(
     )
 
 
-@pytest.mark.parametrize("locale", ["C", pytest.param("POSIX", marks=pytest.mark.slow)])  # two names of one
+@pytest.mark.slow
+@pytest.mark.parametrize("locale", ["C", "POSIX"])  # two names of one
 def test_names_that_are_no_text(tmp_path: Path, trace: Path, locale: str) -> None:
     """A file name that is not UTF-8 is written in an ASCII locale, and no byte of it is lost."""
     name = os.fsencode(tmp_path) + b"/\xff\xfe\xe9.bin"
@@ -371,13 +372,10 @@ def test_studies_whose_names_are_no_text(tmp_path: Path, trace: Path) -> None:
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shell",
-    [
-        pytest.param("2>&-", marks=pytest.mark.slow),
-        pytest.param("<&- >&- 2>&-", marks=pytest.mark.slow),
-        "> /dev/full 2> /dev/full",
-    ],
+    ["2>&-", "<&- >&- 2>&-", "> /dev/full 2> /dev/full"],
 )
 def test_runs_without_standard_error(trace: Path, shell: str) -> None:
     for unbuffered in ("", "1"):
@@ -386,6 +384,7 @@ def test_runs_without_standard_error(trace: Path, shell: str) -> None:
         assert done.returncode == (0 if shell == "2>&-" else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     "command", [("info",), ("run", "--scheme", "ideal", "--json", "-")], ids=lambda words: words[0]
@@ -397,6 +396,7 @@ def test_a_full_standard_output_is_named(trace: Path, command: tuple[str, ...], 
     assert (done.returncode, done.stderr) == (2, b"buddysim: error: standard output: No space left on device\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", [">&-", ">&- 2>&-", "<&-", "> /dev/full"])
 def test_closed_and_full_streams(trace: Path, shell: str) -> None:
     done = run("info", str(trace), shell=shell)

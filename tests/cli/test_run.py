@@ -212,6 +212,7 @@ def test_sensitivity_range_that_contains_1_is_said_to_distinguish_nothing(tmp_pa
     assert caveat == (low <= 1 <= high)
 
 
+@pytest.mark.slow
 def test_synthetic_sizes_are_ranges_over_seeds(capsys):
     """Ratios, times and speedups of synthetic sizes are shown as ranges, under any options."""
     first_kernel = ("--kernels", "0:1")

@@ -73,6 +73,7 @@ def test_the_help_of_train_knows_schemes_and_options_but_no_library_of_arrays() 
     assert len(modules) < 460
 
 
+@pytest.mark.slow
 def test_a_stored_completion_script_needs_no_library_and_no_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

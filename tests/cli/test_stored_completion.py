@@ -83,6 +83,7 @@ def test_no_script_of_other_sources_is_taken(sources: Path, change: str) -> None
     assert stored_script("bash", []) is None
 
 
+@pytest.mark.slow
 def test_a_changed_plugin_gets_its_own_script(tmp_path: Path) -> None:
     plugin = tmp_path / "mine.py"
     plugin.write_text(COMMAND)

@@ -233,6 +233,7 @@ def test_options_of_a_configuration_are_not_of_other_networks(capsys: pytest.Cap
     assert "expected --json FILE" in err
 
 
+@pytest.mark.slow
 def test_an_iteration_of_a_large_model_is_quick() -> None:
     """Llama 3 70B: under 2 s and 500 MB; here a tenth of its layers, on a machine that others use too."""
     import time

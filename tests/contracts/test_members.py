@@ -39,6 +39,8 @@ def test_every_kind_has_contracts() -> None:
 #: Kinds with members whose trials take long, and their contracts that don't; the others are tried slowly.
 QUICK = {
     "figure": ("its title is a line, its file and options are named", "a file that is not its own is refused"),
+    "architecture": ("it names a class", "every weight gets a gradient", "an iteration leaves"),
+    "synthetic workload": ("its name is a word", "a wrong value", "its trace is sound"),
     "workload": ("its summary is a line", "what it states before a run"),
     "training scheme": ("it has a name", "it plans each layer", "an iteration that fits", "an iteration takes from"),
     "network": ("its network has its name", "two networks made alike", "a setting's default"),
@@ -54,7 +56,7 @@ def test_members_keep_their_contracts(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["training scheme", "network"])
+@pytest.mark.parametrize("kind", ["architecture", "synthetic workload", "training scheme", "network"])
 def test_members_keep_the_contracts_that_take_long(kind: str, tmp_path: Path) -> None:
     assert broken(kind, registry(kind).names(), tmp_path) == {}
 

@@ -99,6 +99,7 @@ def shown_tables(monkeypatch):
     return tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [100, 200, None])
 def test_screens_use_the_width_that_there_is(width, monkeypatch, capsys):
     """In a pipe, without a width, a screen has 80 columns."""

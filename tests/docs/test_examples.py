@@ -34,11 +34,8 @@ def test_the_list_names_every_example() -> None:
     assert sorted(listed) == sorted(path.name for path in [*SCRIPTS, *NOTEBOOKS])
 
 
-@pytest.mark.parametrize(
-    "script",
-    [pytest.param(one, marks=pytest.mark.slow if one.stem == "link_sweep" else ()) for one in SCRIPTS],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_script_runs(script: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

@@ -53,11 +53,6 @@ def examples() -> Iterator[Example]:
 EXAMPLES = list(examples())
 
 
-def is_slow(example: Example) -> bool:
-    """Of compiled examples one is quick; the model of 40 blocks is slow, and its contracts are tried quickly."""
-    return example.file.stem == "granite" or (example.file.suffix == ".pyx" and example.file.stem != "next_line")
-
-
 parametrized = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.file.stem)
 
 
@@ -126,11 +121,8 @@ def test_the_document_shows_the_file(example: Example) -> None:
     assert len(example.shown.splitlines()) <= 80
 
 
-@pytest.mark.parametrize(
-    "example",
-    [pytest.param(one, marks=pytest.mark.slow if is_slow(one) else ()) for one in EXAMPLES],
-    ids=lambda example: example.file.stem,
-)
+@pytest.mark.slow
+@parametrized
 def test_an_example_works_from_outside_the_package(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

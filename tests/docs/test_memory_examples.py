@@ -59,6 +59,7 @@ def values(stem: str, package_parent: Path, *plugins: Path) -> dict[str, object]
     return dict(zip(expressions, json.loads(done.stdout), strict=True))
 
 
+@pytest.mark.slow
 @parametrized
 def test_a_plugin_takes_times_computed_by_hand(stem: str) -> None:
     example = next(example for example in EXAMPLES if example.file.stem == stem)

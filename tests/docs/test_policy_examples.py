@@ -65,6 +65,7 @@ def times_ns(name: str, package_parent: Path, *plugins: Path) -> list[float]:
     return [int(time_ps) / 1000 for time_ps in done.stdout.split()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_plugin_gives_the_times_computed_by_hand(name: str) -> None:
     assert times_ns(name, ROOT, BY_NAME[name].file) == EXPECTED[name][1]

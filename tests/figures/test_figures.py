@@ -308,6 +308,7 @@ def test_memory_above_the_papers_is_explained(results: Path) -> None:
     assert "VGG-16 (32) fits the GPU, so dyn offloads nothing of it" in figure.get_supxlabel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vdnn-fig12", "vdnn-fig15"])
 @pytest.mark.parametrize("title", [True, False])
 def test_texts_of_a_narrow_figure_fit(name: str, title: bool, results: Path) -> None:

@@ -31,6 +31,7 @@ def test_example_is_listed_and_plotted(tmp_path: Path) -> None:
     assert all(scheme in written for scheme in ("buddy", "bandwidth-compression", "pinned-host"))
 
 
+@pytest.mark.slow
 def test_the_example_asks_for_its_trace(tmp_path: Path) -> None:
     refused = plot("kernel-times", "-o", tmp_path / "kernels.png")
     assert refused.returncode == 2

@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sizes = {"profile": "32 B:3, 128 B:1", "replay": "32 B:2, 64 B:1, 128 B:1"}
     for number, name in enumerate(ONLY.split(",")):
         for which, distribution in sizes.items():
-            more = {"footprint": f"{256 * (number + 1)} KiB", "op": "copy", "sizes": distribution}
+            more = {"footprint": f"{64 * (number + 1)} KiB", "op": "copy", "sizes": distribution}
             make_trace("stream", study_folder / f"{name}-small-{which}.bin", more)
     for name in QUICK_FIGURES:
         run_figure(study_folder, name)

@@ -110,6 +110,7 @@ def test_every_truncation_is_read_partially_or_refused(tmp_path: Path, good: byt
     assert points[-1] == 2
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_damaged_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, good: bytes, data: st.DataObject) -> None:

@@ -46,6 +46,7 @@ def test_too_few_rows() -> None:
         fit_linear([CodecTiming(1, 0.5, 1), CodecTiming(2, 0.5, 2)], 1)
 
 
+@pytest.mark.slow
 def test_the_other_regressions_fit() -> None:
     pytest.importorskip("sklearn")
     plane = rows(lambda size, s: 1e9 * (1 + size / 20 - s))

@@ -111,6 +111,7 @@ def folder(gpu: SimulatedGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_machine_file_has_the_memory_latency_of_the_gpu(folder: Path, gpu: SimulatedGpu) -> None:
     """The key is known only in steps of a ninth of the refresh interval, as the chase synchronizes with refreshes."""
     machine = Machine.load(str(folder / MACHINE))

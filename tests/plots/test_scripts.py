@@ -27,6 +27,7 @@ def run(script: str, *arguments: object, folder: Path) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.slow
 def test_overview_is_the_figure_of_the_same_results(tmp_path: Path) -> None:
     done = run("overview.py", TRACE, "-s", "ideal,buddy", "-o", "script.png", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -63,6 +64,7 @@ def test_training_figures_draws_the_requested_figures(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"cdma-fig4.svg", "cdma-fig7.svg"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "arguments"),
     [

@@ -29,11 +29,12 @@ def result_of(trace, options, processors, hash_seed):
     return ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trace", "options"),
     [
         ("lud256.bin", ["--kernels", "0:1"]),
-        pytest.param("adamw.bin", ["--no-sensitivity"], marks=pytest.mark.slow),
+        ("adamw.bin", ["--no-sensitivity"]),
     ],
     ids=["lud256.bin", "adamw.bin"],
 )

@@ -155,6 +155,7 @@ def peak_of(path, n):
     return peak
 
 
+@pytest.mark.slow
 def test_memory_is_a_byte_per_entry_however_many_snapshots_run_at_once(tmp_path):
     n = 1 << 21
     fewer, more = peak_of(tmp_path / "a.bin", n), peak_of(tmp_path / "b.bin", 2 * n)

@@ -103,9 +103,10 @@ def test_a_program_that_lies_2_mib_higher_is_the_same(written, scheme, seed):
     assert outcome(paths[0], scheme) == outcome(paths[1], scheme)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["reversed", "with_untouched"])
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.parametrize("seed", range(6))
 def test_other_addresses_leave_requests_and_targets_and_times_within_the_sensitivity_range(
     written, scheme, change, seed
 ):

@@ -62,6 +62,7 @@ def is_empty_row(line: str) -> bool:
     return bool(cells) and set(cells) == {"-"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_screen_fits_every_width(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

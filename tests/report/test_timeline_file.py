@@ -99,6 +99,7 @@ def test_collectives_and_copies_are_streams_with_names(tmp_path: Path):
     assert all(name.startswith("prefetch of ") for name in names["prefetch"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml")])
 def test_figures_are_the_same_bytes_each_time(tmp_path: Path, outcome: IterationOutcome, suffix: str, magic: bytes):
     for name in ("a", "b"):

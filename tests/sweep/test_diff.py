@@ -71,7 +71,8 @@ def test_values_of_a_study_have_their_units(
     assert re.search(r"^l2\.size +- +2\.0 MiB$", screen, re.M)
 
 
-@pytest.mark.parametrize("width", [80, pytest.param(120, marks=pytest.mark.slow), 200])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_line_is_wider_than_the_screen(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

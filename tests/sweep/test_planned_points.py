@@ -6,6 +6,7 @@ import itertools
 import tracemalloc
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_baselines_that_the_study_lacks_come_last() -> None:
     assert points[baseline].settings == {"trace": trace, "scheme": "ideal", "link.bandwidth": "75GB/s"}
 
 
+@pytest.mark.slow
 def test_a_plan_of_many_points_keeps_little_of_each() -> None:
     """By hand: a key of 40 characters (89 B), a whole number (28 B), an entry of a table: under 400 B."""
     study = study_of(list(range(1, 501)), ["baseline-m", "vdnn-all-m"], [])

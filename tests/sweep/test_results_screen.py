@@ -37,6 +37,7 @@ def shown(capsys: pytest.CaptureFixture[str], store: Path, *arguments: str) -> s
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_line_is_wider_than_the_screen(
     folder: Path, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

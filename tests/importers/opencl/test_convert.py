@@ -138,6 +138,7 @@ def test_damaged_bundles_leave_no_file(damage: object, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
 
 
+@pytest.mark.slow
 def test_mutated_descriptions_never_crash(tmp_path: Path) -> None:
     rng = random.Random(11)
     bundle = write_bundle(tmp_path / "bundle")

@@ -103,6 +103,7 @@ def test_smaller_conv_at_class_edges_never_takes_longer(channels: int, window: i
                 assert_not_slower(model, conv_of(channels, outputs, 56, window, stride, 1), batch)
 
 
+@pytest.mark.slow
 def test_smaller_conv_of_the_zoo_never_takes_longer() -> None:
     networks = [load_network(name) for name in zoo.names(recorded=False)]
     convs = dict.fromkeys(layer.conv for network in networks for layer in network.layers if layer.conv is not None)

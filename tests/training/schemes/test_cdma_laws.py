@@ -50,6 +50,7 @@ def test_more_zeros_never_take_longer(tables: Path, name: str, link: str, one: i
     assert sparse.moved_bytes <= dense.moved_bytes
 
 
+@pytest.mark.slow
 @given(names, links, percents)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_cdma_is_between_the_oracle_and_expanded_copies(tables: Path, name: str, link: str, percent: int) -> None:
