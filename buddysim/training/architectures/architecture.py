@@ -18,12 +18,19 @@ class Architecture:
     model_type : as ``model_type`` of the file has it, ``"llama"``
     config : its keys
     model : builds it from its keys and what they leave open
+    other_types : that files with this class have too
     """
 
     name: str
     model_type: str
     config: type[ModelConfig]
     model: type[TracedModel]
+    other_types: tuple[str, ...] = ()
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """All that ``model_type`` of a file may be."""
+        return (self.model_type, *self.other_types)
 
     @property
     def head(self) -> str:

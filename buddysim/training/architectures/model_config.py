@@ -48,12 +48,32 @@ Dtype = Literal["float32", "bfloat16", "float16"]
 
 #: Keys that change what is computed in a way that no architecture here has; their other values are refused.
 _REFUSED: dict[str, tuple[object, ...]] = {
-    "quantization_config": (None,),
     "per_layer_config": (None,),
     "pruned_heads": (None, {}),
     "chunk_size_feed_forward": (None, 0),
     "add_cross_attention": (None, False),
 }
+
+
+#: Formats of weights on file that transformers casts to the file's dtype, to train them (``dequantize=True`` of
+#: `FineGrainedFP8Config` and `Mxfp4Config`).
+DEQUANTISED = ("fp8", "mxfp4")
+
+
+def dequantised_of(content: Mapping[str, Any]) -> str | None:
+    """Return the format that a file's weights have before they are trained; None where they aren't quantised.
+
+    Raises
+    ------
+    PydanticCustomError
+        a format that is not dequantised
+    """
+    quantised = content.get("quantization_config")
+    method = quantised.get("quant_method") if isinstance(quantised, Mapping) else None
+    if quantised is not None and method not in DEQUANTISED:
+        named = " or ".join(shown(one) for one in DEQUANTISED)
+        raise problem("quantization_config", f"null, or quant_method {named} (nothing else is simulated)", quantised)
+    return method
 
 
 class ModelConfig(BaseModel):
@@ -63,6 +83,7 @@ class ModelConfig(BaseModel):
     ----------
     dtype : number format of the weights on file; None where the file names none
     tie_word_embeddings : the output matrix is the embedding's
+    dequantised : format that the weights have on file, if that is not what is trained
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, validate_default=False)
@@ -74,6 +95,7 @@ class ModelConfig(BaseModel):
 
     dtype: Dtype | None = None
     tie_word_embeddings: bool = False
+    dequantised: str | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -96,7 +118,7 @@ class ModelConfig(BaseModel):
             if name in own and own[name] not in accepted:
                 expected = " or ".join(shown(value) for value in accepted)
                 raise problem(name, f"{expected} (nothing else is simulated)", own[name])
-        return own
+        return {**own, "dequantised": dequantised_of(own)}
 
     @property
     def max_positions(self) -> int | None:

@@ -44,10 +44,10 @@ class UnreadConfig:
         if not isinstance(self.content.get("model_type"), str):
             return head is None
         if classes is None:
-            read = [one for one in known.values() if one.model_type == self.content["model_type"]]
+            read = [one for one in known.values() if self.content["model_type"] in one.types]
         elif isinstance(classes, list) and classes and all(isinstance(one, str) for one in classes):
             read = [known[one] for one in classes if one in known]
-            read = [one for one in read if one.model_type == self.content["model_type"]]
+            read = [one for one in read if self.content["model_type"] in one.types]
         else:
             return head is None
         return any(head in (None, one.head) for one in read)
@@ -142,7 +142,7 @@ def _architecture_of(content: Mapping[str, Any], where: str) -> Architecture:
             f"{misspelling_hint(classes[0], known, 0.9)}"
         )
     architecture: Architecture = known[named[0]]
-    if model_type is not None and model_type != architecture.model_type:
+    if model_type is not None and model_type not in architecture.types:
         raise BuddysimError(
             f"{where}: model_type: expected {architecture.model_type!r}, as architectures has {architecture.name}, "
             f"found {shown(model_type)}"
@@ -151,7 +151,7 @@ def _architecture_of(content: Mapping[str, Any], where: str) -> Architecture:
 
 
 def _architecture_of_type(known: Mapping[str, Architecture], model_type: object, where: str) -> Architecture:
-    types = {one.model_type: one for one in reversed(list(known.values()))}
+    types = {one_type: one for one in reversed(list(known.values())) for one_type in one.types}
     if model_type is None:
         raise BuddysimError(
             f"{where}: architectures: expected a list with one of {', '.join(known)}, found no such key"

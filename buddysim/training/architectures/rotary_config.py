@@ -156,9 +156,14 @@ class GroupedConfig(RotaryConfig):
         """Features of a head."""
         return self.head_dim or self.hidden_size // self.num_attention_heads
 
+    @property
+    def heads_divide(self) -> bool:
+        """Whether the features are a multiple of the heads."""
+        return self.head_dim is None or self.DIVIDED
+
     def check(self) -> None:
         """Refuse heads that don't divide."""
-        if self.head_dim is None or self.DIVIDED:
+        if self.heads_divide:
             check_multiple("hidden_size", self.hidden_size, "num_attention_heads", self.num_attention_heads)
         check_multiple("num_attention_heads", self.num_attention_heads, "num_key_value_heads", self.key_value_heads)
         super().check()

@@ -10,7 +10,7 @@ from buddysim.training.autograd.operators.copies import cat, pad, stack
 from buddysim.training.autograd.operators.dropouts import dropout
 from buddysim.training.autograd.operators.fills import new_ones, ones, ones_like, zeros, zeros_like
 from buddysim.training.autograd.operators.functions import abs_, clamp, cos, erf, exp, log, rsqrt, sin, sqrt, square
-from buddysim.training.autograd.operators.gathers import gather, index, index_add, index_put_
+from buddysim.training.autograd.operators.gathers import gather, index, index_add, index_put_, scatter_
 from buddysim.training.autograd.operators.grouped import grouped_mm
 from buddysim.training.autograd.operators.indexing import embedding, where
 from buddysim.training.autograd.operators.logic import (
@@ -35,8 +35,10 @@ from buddysim.training.autograd.operators.ranges import (
     empty_like,
     full,
     full_like,
+    new_empty,
     new_zeros,
 )
+from buddysim.training.autograd.operators.slice_writes import copy_into
 from buddysim.training.autograd.operators.softmaxes import log_softmax, softmax
 from buddysim.training.autograd.operators.writes import copy_, fill_, masked_fill_
 
@@ -53,6 +55,7 @@ __all__ = [
     "clamp",
     "conv2d",
     "copy_",
+    "copy_into",
     "cos",
     "cross_entropy",
     "cumsum",
@@ -88,6 +91,7 @@ __all__ = [
     "mm",
     "mul",
     "ne",
+    "new_empty",
     "new_ones",
     "new_zeros",
     "nll_loss",
@@ -99,6 +103,7 @@ __all__ = [
     "rms_norm",
     "rsqrt",
     "scaled_dot_product_attention",
+    "scatter_",
     "sigmoid",
     "silu",
     "sin",

@@ -23,7 +23,7 @@ from transformers.models.auto import configuration_auto, modeling_auto
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import misspelling_hint, shortened
 from buddysim.training.architectures.language_model import DEFAULT_SEQUENCE
-from buddysim.training.architectures.model_config import LARGEST_DEPTH, shown
+from buddysim.training.architectures.model_config import LARGEST_DEPTH, dequantised_of, shown
 from buddysim.training.architectures.read_config import UnreadConfig
 from buddysim.training.networks.from_torch.traced_network import TracedNetwork
 from buddysim.training.networks.graph import Network, Value
@@ -107,6 +107,7 @@ class LibraryNetwork(TracedNetwork):
             "attention": self.module.config._attn_implementation.replace("sdpa", self.attention),
             "head": self.head,
             "sequence": self.sequence,
+            "dequantised": dequantised_of(self.unread.content),
             "recorded": f"{self.description} of transformers {transformers.__version__} on {inputs}",
         }
         return {name: value for name, value in values.items() if value is not None}
@@ -142,10 +143,9 @@ def find_class(unread: UnreadConfig, head: str | None) -> LibraryClass:
         raise BuddysimError(
             f"{where}: model_type: {shown(model_type)} is not in transformers {transformers.__version__}{own}{near}"
         )
-    if content.get("quantization_config") is not None:
-        raise BuddysimError(f"{where}: quantization_config: expected null (nothing else is simulated)")
-    with _one_line(f"{where}: expected a model configuration"):
+    with _one_line(where):
         _check_sizes(where, content)
+        dequantised_of(content)
     classes = [one for one in _classes(model_type) if head in (None, one[1])]
     named = content.get("architectures")
     named = named if isinstance(named, list) else [name for name, _ in classes]
@@ -160,7 +160,8 @@ def find_class(unread: UnreadConfig, head: str | None) -> LibraryClass:
         )
     name, its_head = (listed or classes)[0]
     with _one_line(f"{where}: transformers' configuration of {model_type} refuses it"):
-        config, cls = known[model_type].from_dict(dict(content)), getattr(transformers, name)
+        read = {key: value for key, value in content.items() if key != "quantization_config"}
+        config, cls = known[model_type].from_dict(read), getattr(transformers, name)
         if not isinstance(config, cls.config_class):  # of a model of several: this class is its text model's
             config = config.get_text_config(decoder=its_head == "causal" or None)
     return LibraryClass(cls, config, its_head)

@@ -37,6 +37,11 @@ _OF_OPTIONS: Mapping[str, tuple[str, Any, str]] = {
         "What compiled code saves follows rules read from torch.compile's partitioner, not its search: errors of "
         "either sign.",
     ),
+    "dequantised": (
+        "dequantised_weights",
+        None,
+        "Weights that the file has in 4 or 8 bits are trained in its dtype, as transformers dequantises them.",
+    ),
     "expert_skew": ("experts", 0.0, "Tokens go to experts by a power of their rank, the same in every layer."),
 }
 _UPDATE = (

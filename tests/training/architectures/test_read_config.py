@@ -12,7 +12,12 @@ from buddysim.base.errors import BuddysimError
 from buddysim.training.architectures.llama import LlamaConfig
 from buddysim.training.architectures.read_config import read_config
 from buddysim.training.architectures.registry import REGISTRY
+from buddysim.training.recorded_step.from_config import network_from_config
+from buddysim.training.step.assumptions import step_assumptions
 
+TINY: dict[str, dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "transformers" / "configs.json").read_text(encoding="utf-8")
+)
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -94,8 +99,9 @@ def problem_of(content: Any) -> str:
         ),
         (
             LLAMA,
-            {"quantization_config": {}},
-            "quantization_config: expected null (nothing else is simulated), found {}",
+            {"quantization_config": {"quant_method": "awq"}},
+            "quantization_config: expected null, or quant_method 'fp8' or 'mxfp4' (nothing else is simulated), found "
+            "{'quant_method': 'awq'}",
         ),
         (LLAMA, {"torch_dtype": "int8"}, "dtype: expected one of 'float32', 'bfloat16' or 'float16', found 'int8'"),
         (
@@ -198,6 +204,33 @@ def test_layers_without_positions_and_their_windows() -> None:
     assert read_config({**smol, **window, "no_rope_layers": [0, 1, 1, 1]}).keys.windows == [8, None, None, None]
     text = problem_of({**smol, "no_rope_layers": [1, 1]})
     assert text == "no_rope_layers: expected a number for each of 4 layers, found [1, 1]"
+
+
+def test_weights_in_eight_bits_are_trained_in_the_dtype_of_the_file() -> None:
+    network = network_from_config({**LLAMA, "torch_dtype": "bfloat16", "quantization_config": {"quant_method": "fp8"}})
+    assert (network.options["dequantised"], network.options["recipe"]) == ("fp8", "bf16")
+    assert "dequantised_weights" in step_assumptions(network.options, "none")
+    assert "dequantised" not in network_from_config(LLAMA).options
+
+
+def test_a_type_that_files_of_a_class_have_too() -> None:
+    kimi = {**TINY["DeepseekV3ForCausalLM"], "model_type": "kimi_k2"}
+    assert read_config(kimi).architecture.name == read_config({**kimi, "architectures": None}).architecture.name
+    assert problem_of({**kimi, "model_type": "kimi_k3"}).startswith("model_type: expected 'deepseek_v3'")
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"n_group": 3}, "n_routed_experts: expected a multiple of n_group 3, found 8"),
+        ({"topk_group": 3}, "topk_group: expected at most the 2 groups (n_group), found 3"),
+        ({"n_group": 8}, "n_group: expected groups of two experts at least, found 8"),
+        ({"num_experts_per_tok": 5}, "num_experts_per_tok: expected at most the experts of 1 groups, found 5"),
+        ({"num_key_value_heads": 2}, "num_key_value_heads: expected 4, the num_attention_heads, found 2"),
+    ],
+)
+def test_groups_and_latents_that_contradict_each_other(more: dict[str, Any], text: str) -> None:
+    assert problem_of({**TINY["DeepseekV3ForCausalLM"], **more}) == text
 
 
 def test_class_and_type_may_not_contradict_each_other() -> None:

@@ -26,6 +26,7 @@ WORDS = Input((3, 5), "int64", largest=6)
 LABELS = Input((15,), "int64", largest=8)
 MASK = Input((5, 8), "bool")
 ROWS = Input((4,), "int64", largest=3)
+COLUMNS = Input((3, 5, 2), "int64", largest=7)
 ENDS = Input((3,), "int32", values=(2, 2, 7))
 IMAGE = Input((2, 3, 8, 8))
 
@@ -134,6 +135,16 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
     "index by two": (lambda F, x, i, j: F.index(x, i, j), (X, ROWS, ROWS)),
     "index_add": (lambda F, x, i, y: F.index_add(x, i, y), (X, ROWS, Input((4, 5, 8)))),
     "index_add to a frozen": (lambda F, x, i, y: F.index_add(x, i, y), (INPUT, ROWS, Input((4, 5, 8)))),
+    "gather": (lambda F, x, i: F.gather(x, i), (X, COLUMNS)),
+    "scatter_": (lambda F, x, i: F.scatter_(F.zeros_like(x), i) * x, (X, COLUMNS)),
+    "parts of a new tensor": (
+        lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, 0, 8), y, 8, 16),
+        (X, Y),
+    ),
+    "parts of another type": (
+        lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, 0, 8), y.float(), 8, 16),
+        (X, Y),
+    ),
     "topk": (lambda F, x: F.topk(x, 2, -1)[0], (X,)),
     "grouped_mm": (
         lambda F, x, w, e: F.grouped_mm(x.to(F.bfloat16), w.to(F.bfloat16).transpose(-2, -1), e, (2, 0, 5)),

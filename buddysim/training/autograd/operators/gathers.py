@@ -42,12 +42,40 @@ def index(x: Tensor, *indices: Tensor) -> Tensor:
     return result
 
 
+class GatherBackward0(GraphNode):
+    """Adds gradients up where their elements came from, in zeros; PyTorch saves the tensor for its shape."""
+
+    __slots__ = ()
+    name = "GatherBackward0"
+
+    def __init__(self, x: Tensor, indices: Tensor, result: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.save("self", x)
+        self.save("index", indices)
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        x, indices = self.saved
+        result = filled(x.shape, gradient.dtype, "new_zeros", self.tape)
+        self.tape.launch("scatter_add_", (result, indices, gradient), (result,))
+        return (result,)
+
+
 def gather(x: Tensor, indices: Tensor) -> Tensor:
-    """An element for each index along a dimension. Without a gradient."""
+    """An element for each index along a dimension."""
     tape = x.storage.tape
     result = tape.empty(indices.shape, x.dtype, "gather")
     tape.launch("gather", (x, indices), (result,))
+    if x.records:
+        GatherBackward0(x, indices, result)
     return result
+
+
+def scatter_(x: Tensor, indices: Tensor) -> Tensor:
+    """Write one number at each index along a dimension. Without a gradient."""
+    x.storage.tape.launch("scatter_", (x, indices), (x,))
+    x.producer = "scatter_"
+    return x
 
 
 def index_put_(x: Tensor, indices: Tensor, values: Tensor) -> Tensor:

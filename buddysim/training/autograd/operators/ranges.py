@@ -38,6 +38,11 @@ def empty_like(x: Tensor) -> Tensor:
     return x.storage.tape.empty(x.shape, x.dtype, "empty_like", preserved_strides(x.shape, x.strides))
 
 
+def new_empty(like: Tensor, shape: Sequence[int]) -> Tensor:
+    """Memory for a tensor's type, without a kernel that writes it."""
+    return like.storage.tape.empty(tuple(shape), like.dtype, "new_empty")
+
+
 def new_zeros(like: Tensor, shape: Sequence[int]) -> Tensor:
     """Zeros of a tensor's type."""
     return filled(tuple(shape), like.dtype, "new_zeros", like.storage.tape)
