@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from buddysim.training.architectures.blocks.attention import AttentionCall, Weighted, attend
@@ -64,7 +64,7 @@ class GroupedQueryAttention(Module):
         if self.rotary:
             cos, sin = position_embeddings
             query_states, key_states = self.rotated(query_states, key_states, cos, sin)
-        attn_output, attn_weights = attend(self.options, self.call, query_states, key_states, value_states, mask)
+        attn_output, attn_weights = self.attended(query_states, key_states, value_states, mask)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o_proj(attn_output)
         return attn_output, attn_weights
@@ -82,6 +82,10 @@ class GroupedQueryAttention(Module):
             states = norm(states)
         return states.transpose(1, 2)
 
+    def attended(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Weighted:
+        """Return the result for each token, and the weights."""
+        return attend(self.options, self.call, query, key, value, mask)
+
     def rotated(self, query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys by their positions."""
         return rotated(query, key, cos, sin)
@@ -90,12 +94,12 @@ class GroupedQueryAttention(Module):
 class DecoderLayer(Module):
     """Attention and a gated layer (or experts), each after a norm and added to its input."""
 
-    def __init__(self, features: int, attention: Module, mlp: Module) -> None:
+    def __init__(self, features: int, attention: Module, mlp: Module, norm: Callable[[int], Module] = RMSNorm) -> None:
         super().__init__()
         self.self_attn = attention
         self.mlp = mlp
-        self.input_layernorm = RMSNorm(features)
-        self.post_attention_layernorm = RMSNorm(features)
+        self.input_layernorm = norm(features)
+        self.post_attention_layernorm = norm(features)
 
     def forward(
         self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations, position_ids: Tensor
@@ -120,6 +124,7 @@ class DecoderStack(Module):
     layers : in order
     windows : of each layer's attention, in tokens; None: all earlier tokens
     masks : windows of the masks that the class makes, in its order, whether a layer has them or not
+    packed : whether the class passes positions to the masks, which then see packed documents
     """
 
     def __init__(
@@ -130,11 +135,12 @@ class DecoderStack(Module):
         *,
         windows: Sequence[int | None],
         masks: Sequence[int | None],
+        packed: bool,
         embedding: Embedding,
         rotary: Rotary,
     ) -> None:
         super().__init__()
-        self.options, self.windows, self.masks = options, windows, masks
+        self.options, self.windows, self.masks, self.packed = options, windows, masks, packed
         self.embed_tokens = embedding
         self.layers = list(layers)
         self.norm = norm
@@ -146,7 +152,8 @@ class DecoderStack(Module):
         if position_ids is None:
             position_ids = F.arange(inputs_embeds.shape[1]) + 0
             position_ids = position_ids.unsqueeze(0)
-        masks = {window: causal_mask(self.options, inputs_embeds, position_ids, window) for window in self.masks}
+        known = position_ids if self.packed else None
+        masks = {window: causal_mask(self.options, inputs_embeds, known, window) for window in self.masks}
         hidden_states = inputs_embeds
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
         for layer, window in zip(self.layers, self.windows, strict=True):
@@ -178,6 +185,7 @@ class DecoderModel(CausalModel, Generic[C]):
             self.make_norm(config.hidden_size),
             windows=[masks[0]] * depth if windows is None else windows,
             masks=masks,
+            packed=self.PACKED,
             embedding=self.make_embedding(config, pad_token_id),
             rotary=self.make_rotary(config),
         )

@@ -8,12 +8,11 @@ from pydantic import Field
 
 from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
-from buddysim.training.architectures.blocks.rms_norm import RMSNorm
+from buddysim.training.architectures.blocks.rms_norm import LateCastRMSNorm
 from buddysim.training.architectures.blocks.rotary import RotaryEmbedding, rotated
 from buddysim.training.architectures.decoder import DecoderModel, GroupedQueryAttention, Rotations
 from buddysim.training.architectures.model_config import ActivationName, Size, check_padding
 from buddysim.training.architectures.rotary_config import GroupedConfig
-from buddysim.training.autograd.dtypes import float32
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.options.config_options import ConfigOptions
@@ -34,18 +33,6 @@ class Olmo2Config(GroupedConfig):
         check_padding(self.pad_token_id, self.vocab_size)
 
 
-class Olmo2RMSNorm(RMSNorm):
-    """Multiplied by the weight in fp32, then cast back."""
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        """Return the normalized features, in the dtype of the input."""
-        input_dtype = hidden_states.dtype
-        hidden_states = hidden_states.to(float32)
-        variance = hidden_states.pow(2).mean(-1, keepdim=True)
-        hidden_states = hidden_states * (variance + 1e-6).rsqrt()
-        return (self.weight * hidden_states).to(input_dtype)
-
-
 class Olmo2RotaryEmbedding(RotaryEmbedding):
     """Cosines and sines stay fp32."""
 
@@ -60,8 +47,8 @@ class Olmo2Attention(GroupedQueryAttention):
     def __init__(self, config: Olmo2Config, options: ConfigOptions) -> None:
         bias = config.attention_bias
         super().__init__(config, options, qkv_bias=bias, output_bias=bias)
-        self.q_norm: Module = Olmo2RMSNorm(config.num_attention_heads * self.head_dim)
-        self.k_norm: Module = Olmo2RMSNorm(config.key_value_heads * self.head_dim)
+        self.q_norm: Module = LateCastRMSNorm(config.num_attention_heads * self.head_dim)
+        self.k_norm: Module = LateCastRMSNorm(config.key_value_heads * self.head_dim)
 
     def projected(self, hidden_states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values: all are projected before any is seen as heads."""
@@ -84,8 +71,8 @@ class Olmo2DecoderLayer(Module):
         super().__init__()
         self.self_attn = Olmo2Attention(config, options)
         self.mlp = GatedMLP(config.hidden_size, config.intermediate_size, config.hidden_act)
-        self.post_attention_layernorm = Olmo2RMSNorm(config.hidden_size)
-        self.post_feedforward_layernorm = Olmo2RMSNorm(config.hidden_size)
+        self.post_attention_layernorm = LateCastRMSNorm(config.hidden_size)
+        self.post_feedforward_layernorm = LateCastRMSNorm(config.hidden_size)
 
     def forward(
         self, hidden_states: Tensor, mask: Tensor | None, position_embeddings: Rotations, position_ids: Tensor
@@ -112,9 +99,9 @@ class Olmo2ForCausalLM(DecoderModel[Olmo2Config]):
         """Make a layer."""
         return Olmo2DecoderLayer(config, self.options)
 
-    def make_norm(self, features: int) -> Olmo2RMSNorm:
+    def make_norm(self, features: int) -> LateCastRMSNorm:
         """Make the last norm."""
-        return Olmo2RMSNorm(features)
+        return LateCastRMSNorm(features)
 
     def make_rotary(self, config: Olmo2Config) -> Olmo2RotaryEmbedding:
         """Make what gives the cosines and sines of positions."""

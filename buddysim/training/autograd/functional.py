@@ -26,7 +26,7 @@ from buddysim.training.autograd.operators.logic import (
 )
 from buddysim.training.autograd.operators.losses import cross_entropy, nll_loss
 from buddysim.training.autograd.operators.norms import layer_norm, rms_norm
-from buddysim.training.autograd.operators.ordering import cumsum, diff, histc, sort, topk
+from buddysim.training.autograd.operators.ordering import cumsum, diff, histc, max_values, sort, topk
 from buddysim.training.autograd.operators.powers import power
 from buddysim.training.autograd.operators.products import addmm, baddbmm, bmm, linear, matmul, mm
 from buddysim.training.autograd.operators.ranges import (
@@ -87,6 +87,7 @@ __all__ = [
     "masked_fill_",
     "matmul",
     "max_",
+    "max_values",
     "minimum",
     "mm",
     "mul",

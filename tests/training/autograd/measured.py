@@ -148,6 +148,7 @@ _OTHERWISE_CALLED: dict[str, Callable[..., Any]] = {
     "index_add": lambda x, indices, rows: x.index_add(0, indices, rows),
     "gather": lambda x, indices: x.gather(-1, indices),
     "scatter_": lambda x, indices: x.scatter_(-1, indices, 1.0),
+    "max_values": lambda x, dim: x.max(dim, keepdim=True).values,
     "new_empty": lambda x, shape: x.new_empty(*shape),
     "copy_into": lambda x, y, start, end: (x[..., start:end].copy_(y), x)[1],
     "grouped_mm": lambda x, matrices, ends, rows: torch.nn.functional.grouped_mm(x, matrices, offs=ends),

@@ -145,10 +145,15 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
         lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, 0, 8), y.float(), 8, 16),
         (X, Y),
     ),
+    "max": (lambda F, x: F.max_values(x, -1), (X,)),
     "topk": (lambda F, x: F.topk(x, 2, -1)[0], (X,)),
     "grouped_mm": (
         lambda F, x, w, e: F.grouped_mm(x.to(F.bfloat16), w.to(F.bfloat16).transpose(-2, -1), e, (2, 0, 5)),
         (Input((7, 16)), Input((3, 8, 16)), ENDS),
+    ),
+    "grouped_mm of rows": (
+        lambda F, x, w, e, b: F.grouped_mm(x.to(F.bfloat16), w.to(F.bfloat16), e, (2, 0, 5)).add_(b.to(F.bfloat16)),
+        (Input((7, 16)), Input((3, 16, 8)), ENDS, Input((7, 8))),
     ),
     "conv2d": (lambda F, x, w, b: F.conv2d(x, w, b, (4, 4)), (IMAGE, Input((6, 3, 4, 4)), BIAS)),
     "conv2d of a frozen image": (

@@ -21,7 +21,7 @@ WORDS = 77
 CONFIGS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
 #: Classes that `transformers` runs with its own attention alone.
-EAGER_ONLY = ("Gemma2ForCausalLM", "MptForCausalLM", "BloomForCausalLM")
+EAGER_ONLY = ("Gemma2ForCausalLM", "MptForCausalLM", "BloomForCausalLM", "GptOssForCausalLM")
 
 
 def build(name: str, attention: str = "eager", dtype: torch.dtype = torch.float32) -> torch.nn.Module:

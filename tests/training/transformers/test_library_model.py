@@ -38,9 +38,6 @@ _TEXT: dict[str, Any] = {
 }  # fmt: skip
 CONFIGS: dict[str, dict[str, Any]] = {
     "ArceeForCausalLM": {"model_type": "arcee", **_TEXT},
-    "GptOssForCausalLM": {
-        "model_type": "gpt_oss", **_TEXT, "head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
-    },
     "MambaForCausalLM": {
         "model_type": "mamba", "vocab_size": 77, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 6,
     },

@@ -50,6 +50,15 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
         },
         352.8,
     ),
+    "gpt-oss-20b": (
+        {
+            "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "vocab_size": 201088, "hidden_size": 2880,
+            "intermediate_size": 2880, "num_hidden_layers": 24, "num_attention_heads": 64, "num_key_value_heads": 8,
+            "head_dim": 64, "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128,
+            "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]},
+        },
+        20.9,
+    ),
 }  # fmt: skip
 
 

@@ -70,6 +70,15 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         "Gemma3ForCausalLM",
         {"layer_types": ["full_attention", "full_attention"], "final_logit_softcapping": 30.0},
     ),
+    "no-latent-queries": (
+        "DeepseekV3ForCausalLM",
+        {"q_lora_rank": None, "rope_interleave": False, "norm_topk_prob": False, "attention_bias": True},
+    ),
+    "no-normalized-heads": ("Glm4MoeForCausalLM", {"use_qk_norm": False, "attention_bias": True, "n_group": 2}),
+    "full-sinks": (
+        "GptOssForCausalLM",
+        {"layer_types": ["full_attention"] * 2, "attention_dropout": 0.1},
+    ),
     "relu2": ("LlamaForCausalLM", {"hidden_act": "relu2"}),
 }
 

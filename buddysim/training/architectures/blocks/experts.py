@@ -52,13 +52,29 @@ class Router(Module):
 
 
 class Experts(Module):
-    """The gated layers of all experts, their weights in two tensors."""
+    """The gated layers of all experts, their weights in two tensors.
 
-    def __init__(self, features: int, inner: int, experts: int, activation: str, options: ConfigOptions) -> None:
+    Parameters
+    ----------
+    transposed : weights have rows of outputs, and each expert has biases (gpt-oss)
+    """
+
+    def __init__(
+        self,
+        features: int,
+        inner: int,
+        experts: int,
+        activation: str,
+        options: ConfigOptions,
+        *,
+        transposed: bool = False,
+    ) -> None:
         super().__init__()
-        self.options, self.experts = options, experts
-        self.gate_up_proj = Parameter((experts, 2 * inner, features))
-        self.down_proj = Parameter((experts, features, inner))
+        self.options, self.experts, self.transposed = options, experts, transposed
+        self.gate_up_proj = Parameter((experts, features, 2 * inner) if transposed else (experts, 2 * inner, features))
+        self.gate_up_proj_bias = Parameter((experts, 2 * inner)) if transposed else None
+        self.down_proj = Parameter((experts, inner, features) if transposed else (experts, features, inner))
+        self.down_proj_bias = Parameter((experts, features)) if transposed else None
         self.act_fn = Activation(activation)
 
     def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
@@ -71,15 +87,17 @@ class Experts(Module):
         expert_ids_g, perm = F.sort(expert_ids)
         if self.options.expert_capacity is not None:
             rows = limited(rows, self.options.expert_capacity)
-            perm = perm[: sum(rows)]
+            perm, expert_ids_g = perm[: sum(rows)], expert_ids_g[: sum(rows)]
         selected_hidden_states_g = F.index(hidden_states, F.floor_divide(perm, num_top_k))
         sample_weights_g = F.index(sample_weights, perm)
         histc_input = expert_ids_g.to(int32)
         tokens_per_expert = F.histc(histc_input, self.experts)
         offsets = F.cumsum(tokens_per_expert, 0, int32)
-        proj_out = self._grouped_linear(selected_hidden_states_g, self.gate_up_proj, offsets, rows)
+        selected_biases = self._biases(self.gate_up_proj_bias, expert_ids_g)
+        proj_out = self._grouped_linear(selected_hidden_states_g, self.gate_up_proj, offsets, rows, selected_biases)
         proj_out = self._gated(proj_out)
-        proj_out = self._grouped_linear(proj_out, self.down_proj, offsets, rows)
+        selected_biases = self._biases(self.down_proj_bias, expert_ids_g)
+        proj_out = self._grouped_linear(proj_out, self.down_proj, offsets, rows, selected_biases)
         weighted_out = proj_out * sample_weights_g.unsqueeze(-1)
         if self.options.expert_capacity is not None:
             final_hidden_states = F.zeros((num_tokens, hidden_dim), weighted_out.dtype)
@@ -92,8 +110,15 @@ class Experts(Module):
         return final_hidden_states.to(hidden_states.dtype)
 
     @staticmethod
-    def _grouped_linear(x: Tensor, weight: Tensor, offsets: Tensor, rows: list[int]) -> Tensor:
-        return F.grouped_mm(x.to(weight.dtype), weight.transpose(-2, -1), offsets, rows)
+    def _biases(bias: Tensor | None, expert_ids: Tensor) -> Tensor | None:
+        return None if bias is None else F.index(bias, expert_ids)
+
+    def _grouped_linear(
+        self, x: Tensor, weight: Tensor, offsets: Tensor, rows: list[int], bias: Tensor | None
+    ) -> Tensor:
+        matrices = weight if self.transposed else weight.transpose(-2, -1)
+        result = F.grouped_mm(x.to(weight.dtype), matrices, offsets, rows)
+        return result if bias is None else result.add_(bias)
 
     def _gated(self, gate_up_out: Tensor) -> Tensor:
         gate, up = gate_up_out.chunk(2, dim=-1)

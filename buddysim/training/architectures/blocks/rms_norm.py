@@ -1,6 +1,6 @@
 """RMSNorm as transformers writes it: computed in fp32, so that a 4-byte copy of the input is saved next to the result.
 
-Three spellings save three different sets of tensors; each is a class.
+Four spellings save four different sets of tensors; each is a class.
 """
 
 from __future__ import annotations
@@ -24,6 +24,18 @@ class RMSNorm(Module):
         variance = hidden_states.pow(2).mean(-1, keepdim=True)
         hidden_states = hidden_states * (variance + 1e-6).rsqrt()
         return self.weight * hidden_states.to(input_dtype)
+
+
+class LateCastRMSNorm(RMSNorm):
+    """That of OLMo 2 and gpt-oss: multiplied by the weight in fp32, then cast back."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Return the normalized features, in the dtype of the input."""
+        input_dtype = hidden_states.dtype
+        hidden_states = hidden_states.to(float32)
+        variance = hidden_states.pow(2).mean(-1, keepdim=True)
+        hidden_states = hidden_states * (variance + 1e-6).rsqrt()
+        return (self.weight * hidden_states).to(input_dtype)
 
 
 class GemmaRMSNorm(Module):

@@ -46,10 +46,14 @@ class RotaryEmbedding(Rotary):
         if self.kind in ("dynamic", "longrope"):
             self._update(position_ids)
         freqs = position_ids.unsqueeze(-1).float() * self.inv_freq.to(float32)
-        emb = F.cat((freqs, freqs), -1)
+        emb = self.spread(freqs)
         cos = emb.cos() * 1.0
         sin = emb.sin() * 1.0
         return self.cast(cos, features), self.cast(sin, features)
+
+    def spread(self, freqs: Tensor) -> Tensor:
+        """Return the angles of all rotated features, from those of half of them."""
+        return F.cat((freqs, freqs), -1)
 
     def cast(self, values: Tensor, features: Tensor) -> Tensor:
         """Return cosines or sines as the features need them."""

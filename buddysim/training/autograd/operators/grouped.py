@@ -15,12 +15,12 @@ _KERNEL = "_grouped_mm"
 class GroupedMmBackward0(GraphNode):
     """Saves rows and matrices; each gradient is a grouped product as well."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("is_transposed", "rows")
     name = "GroupedMmBackward0"
 
     def __init__(self, x: Tensor, matrices: Tensor, ends: Tensor, rows: Sequence[int], result: Tensor) -> None:
         super().__init__(x.storage.tape, (x, matrices))
-        self.rows = tuple(rows)
+        self.rows, self.is_transposed = tuple(rows), matrices.strides[-1] != 1
         self.save("self", x, self.needs(1))
         self.save("mat2", matrices, self.needs(0))
         self.save("offs", ends)
@@ -35,13 +35,14 @@ class GroupedMmBackward0(GraphNode):
         return first, second
 
     def _of_matrices(self, gradient: Tensor, x: Tensor, ends: Tensor) -> Tensor:
-        """Of the matrices, in their layout: columns one after the other."""
-        turned = views.transpose(gradient, -2, -1)
-        (n, _), k = turned.shape, x.shape[1]
-        result = self.tape.empty((len(self.rows), n, k), x.dtype, _KERNEL)
-        products = tuple(Product(n, k, rows, 1) for rows in self.rows if rows)
-        self.tape.launch(_KERNEL, (turned, x, ends), (result,), _merged(products))
-        return views.transpose(result, -2, -1)
+        """Of the matrices, in their layout."""
+        left, right = (gradient, x) if self.is_transposed else (x, gradient)
+        left = views.transpose(left, -2, -1)
+        (m, _), n = left.shape, right.shape[1]
+        result = self.tape.empty((len(self.rows), m, n), x.dtype, _KERNEL)
+        products = tuple(Product(m, n, rows, 1) for rows in self.rows if rows)
+        self.tape.launch(_KERNEL, (left, right, ends), (result,), _merged(products))
+        return views.transpose(result, -2, -1) if self.is_transposed else result
 
 
 def _merged(products: Sequence[Product]) -> tuple[Product, ...]:
@@ -67,7 +68,7 @@ def grouped_mm(x: Tensor, matrices: Tensor, ends: Tensor, rows: Sequence[int]) -
     Parameters
     ----------
     x : rows, sorted by group
-    matrices : of shape (groups, k, n), whose columns lie one after the other in memory
+    matrices : of shape (groups, k, n), whose rows or columns lie one after the other in memory
     ends : where each group ends, on the GPU
     rows : of each group; no memory depends on them, the sizes of the products do
     """

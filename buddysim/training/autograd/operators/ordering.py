@@ -77,3 +77,22 @@ def topk(x: Tensor, k: int, dim: int = -1) -> tuple[Tensor, Tensor]:
     if x.records:
         TopkBackward0(x, dim, values, indices)
     return values, indices
+
+
+class MaxBackward0(TopkBackward0):
+    """Puts gradients of the largest elements where these were, in zeros."""
+
+    __slots__ = ()
+    name = "MaxBackward0"
+
+
+def max_values(x: Tensor, dim: int) -> Tensor:
+    """The largest element along a dimension, which stays as one of 1 (``x.max(dim, keepdim=True).values``)."""
+    tape = x.storage.tape
+    dim = normalized(dim, len(x.shape))
+    shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
+    values, indices = tape.empty(shape, x.dtype, "max"), tape.empty(shape, int64, "max")
+    tape.launch("max", (x,), (values, indices))
+    if x.records:
+        MaxBackward0(x, dim, values, indices)
+    return values
