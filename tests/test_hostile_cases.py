@@ -49,7 +49,9 @@ def record(folder: Path, row: Any, **rest: Any) -> None:
     identity = {"engine": row["engine"], "model_version": "1"} | rest.pop("identity", {})
     key = key_of(identity)
     content = {"identity": identity, "result": {}, "measured": {}} | rest
-    made = StoredResult(key, row=row | {"key": key, "model_version": 1}, **content).to_bytes()
+    made = StoredResult(
+        key, row=row | {"key": key, "model_version": int(identity["model_version"])}, **content
+    ).to_bytes()
     path = store(folder).parent / key[:2] / key
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(made)
@@ -62,6 +64,18 @@ def record_of_an_unknown_engine(folder: Path) -> None:
 def finding_without_columns(folder: Path) -> None:
     version = str(find("analysis").model_version())
     record(folder, {"engine": "analysis", "analysis": "ratio", "trace": "t"}, identity={"model_version": version})
+
+
+def replay_whose_time_is_a_text(folder: Path) -> None:
+    record(folder, {"engine": "replay", "time_ps": "3"})
+
+
+def replay_without_a_time(folder: Path) -> None:
+    record(folder, {"engine": "replay"})
+
+
+def row_of_another_engine(folder: Path) -> None:
+    record(folder, {"engine": "replay", "time_ps": 3}, identity={"engine": "training"})
 
 
 def record_with_a_list(folder: Path) -> None:

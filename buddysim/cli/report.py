@@ -19,7 +19,6 @@ The file holds tables whose columns sort, charts with hover values, and a part f
 network. More than 2,000 results take several files: FILE.html, FILE-2.html and so on.
 Needs pip install 'buddysim[report]'."""
 
-LARGEST_FILE = 2**28
 SUFFIX = ".html"
 
 
@@ -62,20 +61,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_result(source: Path) -> Page:
-    from buddysim.base.errors import BuddysimError
-    from buddysim.base.textfile import read_json
+    from buddysim.base.saved_results import read_results
     from buddysim.report.web.result_page import result_page
 
-    results = read_json(source, "result", LARGEST_FILE)
-    known = isinstance(results, dict) and all(
-        isinstance(result, dict) and ("time_ps" in result or "time_ms" in result) for result in results.values()
-    )
-    if not known or not results:
-        raise BuddysimError(f"{source}: neither a result nor a store: expected a file of --json or a folder")
-    try:
-        return result_page(results, source.name)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise BuddysimError(f"{source}: incomplete result: {error}: expected a file of --json") from None
+    return result_page(read_results(source), source.name)
 
 
 def _of_store(source: Path, all_versions: bool, target: Path) -> dict[Path, Page]:
@@ -96,8 +85,8 @@ def _of_store(source: Path, all_versions: bool, target: Path) -> dict[Path, Page
             n_older += 1
     if not rows:
         older = f": {n_older} of older model versions (--all-versions)" if n_older else ""
-        raise BuddysimError(f"{source}: no results in the store{older}: expected one that sweep or plot has written")
-    try:
-        return store_pages(rows, str(source), target, store.notes)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise BuddysimError(f"{source}: incomplete result in the store: {error}: expected those of a sweep") from None
+        damaged = f": {store.notes[0]}" if store.notes else ""
+        raise BuddysimError(
+            f"{source}: no results in the store{older}{damaged}: expected one that sweep or plot has written"
+        )
+    return store_pages(rows, str(source), target, store.notes)

@@ -67,10 +67,9 @@ def plot(
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     if format is None or format.width_in is None:
         format = replace(format or FigureFormat(), width_in=getattr(figure, "WIDTH_IN", None))
-    with source.result_errors(f"plot {name}"):
-        formatted = format.apply(returned(figure.draw(numbers), Figure, f"figure {name}: draw", figure.draw))
-        for one in paths:
-            save_figure(formatted, one)
+    formatted = format.apply(returned(figure.draw(numbers), Figure, f"figure {name}: draw", figure.draw))
+    for one in paths:
+        save_figure(formatted, one)
     if hasattr(numbers, "csv_rows"):
         write_text(paths[0].with_suffix(".csv"), csv_text(numbers.csv_rows()))
     if hasattr(numbers, "page"):

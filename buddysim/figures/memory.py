@@ -5,14 +5,13 @@ TIMELINE.json is what ``python -m buddysim train NETWORK --timeline TIMELINE.jso
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
+from buddysim.figures.shared.memory_over_time import MemoryOfScheme, read_memory
 from buddysim.figures.shared.result_source import ResultSource
 from buddysim.plotting import style
-from buddysim.plotting.memory_kinds import COUNTER, PEAK, colour_of
+from buddysim.plotting.memory_kinds import colour_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,47 +20,12 @@ TITLE = "training: GPU memory over time by kind"
 FILE = ("TIMELINE.json", "the file that 'train --timeline TIMELINE.json' wrote")
 ORDER = 21
 
-_GIB, _US_PER_MS = 2**30, 1000
-
-
-@dataclass
-class MemoryOfScheme:
-    """The memory of one scheme.
-
-    Attributes
-    ----------
-    title : scheme, network, batch and machine
-    times_ms : start of each step
-    end_ms : end of the iteration
-    bytes_by_kind : by the kind's name, bytes of each step
-    peak : of the mark, its time in ms and what it says
-    """
-
-    title: str
-    times_ms: list[float] = field(default_factory=list)
-    end_ms: float = 0.0
-    bytes_by_kind: dict[str, list[int]] = field(default_factory=dict)
-    peak: tuple[float, Mapping[str, Any]] | None = None
+_GIB = 2**30
 
 
 def data(source: ResultSource) -> list[MemoryOfScheme]:
     """Return the memory of each scheme of a timeline, in their order."""
-    with source.result_errors("plot memory"):
-        events = source.saved_timeline()
-        schemes = {
-            event["pid"]: MemoryOfScheme(event["args"]["name"]) for event in events if event["name"] == "process_name"
-        }
-        for event in events:
-            scheme = schemes[event["pid"]]
-            if event["name"] == COUNTER:
-                scheme.times_ms.append(event["ts"] / _US_PER_MS)
-                for kind, byte_count in event["args"].items():
-                    scheme.bytes_by_kind.setdefault(kind, []).append(byte_count)
-            elif event["name"] == PEAK:
-                scheme.peak = event["ts"] / _US_PER_MS, event["args"]
-            elif event["ph"] == "X":
-                scheme.end_ms = max(scheme.end_ms, (event["ts"] + event["dur"]) / _US_PER_MS)
-    return list(schemes.values())
+    return read_memory(source.file)
 
 
 def draw(schemes: list[MemoryOfScheme]) -> Figure:
@@ -87,15 +51,11 @@ def _draw_kinds(panel: Any, scheme: MemoryOfScheme) -> None:
         top = [below + size / _GIB for below, size in zip(base, sizes, strict=True)]
         panel.stairs(top, edges, baseline=base, fill=True, color=colour_of(kind), linewidth=0, label=kind)
         base = top
-    if scheme.peak is not None:
-        time, reached = scheme.peak
-        where = ", ".join(filter(None, (reached["module"], reached["operation"])))
-        text = f"{reached['bytes'] / _GIB:,.2f} GiB: {reached['phase']} of {where}"
-        panel.plot([time], [reached["bytes"] / _GIB], "v", color=style.REPORTED, markersize=4)
+    if scheme.peak_ms is not None:
+        time, height = scheme.peak_ms, scheme.peak_bytes / _GIB
+        text = f"{height:,.2f} GiB: {scheme.peak_text}"
+        panel.plot([time], [height], "v", color=style.REPORTED, markersize=4)
         offset, side = ((4, 3), "left") if time < edges[-1] / 2 else ((-4, 3), "right")
-        panel.annotate(
-            text, (time, reached["bytes"] / _GIB), offset, textcoords="offset points", ha=side, fontsize=7,
-            color=style.INK,
-        )  # fmt: skip
+        panel.annotate(text, (time, height), offset, textcoords="offset points", ha=side, fontsize=7, color=style.INK)
     handles, labels = panel.get_legend_handles_labels()
     panel.legend(handles[::-1], labels[::-1], loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=7)

@@ -53,7 +53,7 @@ def draw(results: Results) -> Figure:
 def _caption(scheme: str, result: Mapping[str, Any]) -> str:
     if not result["fits"]:
         return f"{scheme}: does not fit; times with enough memory"
-    stall_fraction = result["stall_ms"] / result["time_ms"]
+    stall_fraction = result["stall_ms"] / result["time_ms"] if result["time_ms"] else 0.0
     return f"{scheme}: {result['time_ms']:,.1f} ms, {result['stall_ms']:,.1f} ms of stalls ({stall_fraction:.1%})"
 
 

@@ -191,7 +191,7 @@ def _label(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     text = str(value).rsplit("/", 1)[-1]
-    return str(displayable(text))
+    return displayable(text)
 
 
 def _given_unit(axes: Sequence[Sequence[Mapping[str, Any]]], name: str) -> tuple[str, int] | None:

@@ -12,7 +12,8 @@ from typing import Any
 from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.hints import hint, shortened
-from buddysim.base.textfile import parse_toml, read_json, read_text
+from buddysim.base.saved_results import read_results
+from buddysim.base.textfile import parse_toml, read_text
 from buddysim.machine import Machine
 from buddysim.machine.presets import every_preset, training_presets
 from buddysim.machine.training import TrainingMachine
@@ -206,19 +207,14 @@ def _stored(digits: str, store: Store) -> ComparedItem:
 
 
 def _result_file(path: str, scheme: str) -> ComparedItem:
-    try:
-        content = read_json(path, "result file", LARGEST_FILE)
-        names = list(content)
-        if scheme and scheme not in content:
-            raise BuddysimError(f"{path}: no scheme {shortened(scheme)}: expected one of {', '.join(names)}")
-        if not scheme and len(names) > 1:
-            raise BuddysimError(f"{path}: has several schemes: expected {path}:SCHEME, one of {', '.join(names)}")
-        result = content[scheme or names[0]]
-        provenance = result["provenance"]
-        if not (isinstance(result, dict) and isinstance(provenance, dict)):
-            raise TypeError
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError):
-        raise BuddysimError(f"{path}: not a result as 'run --json' or 'train --json' writes it") from None
+    content = read_results(path)
+    names = list(content)
+    if scheme and scheme not in content:
+        raise BuddysimError(f"{path}: no scheme {shortened(scheme)}: expected one of {', '.join(names)}")
+    if not scheme and len(names) > 1:
+        raise BuddysimError(f"{path}: has several schemes: expected {path}:SCHEME, one of {', '.join(names)}")
+    result = content[scheme or names[0]]
+    provenance = result["provenance"]
     plain = (int, float, str)
     counters = {k: v for k, v in result.items() if isinstance(v, plain) and not k.startswith("speed.")}
     settings = {key: value for key, value in provenance.items() if isinstance(value, plain)}

@@ -23,14 +23,20 @@ import zstandard
 from buddysim.base.errors import BuddysimError
 from buddysim.base.parsers.json_text import loads
 from buddysim.base.parsers.zstd import BEST_RATIO, decompressed, frame_bytes
+from buddysim.base.saved_results import check_result, check_row
 from buddysim.sweep.engine_protocol import StorableResult
 from buddysim.sweep.point import SweepPoint, key_of
+from buddysim.sweep.stored_finding import check_finding
 
 FORMAT = 1
 _MAGIC = b"buddysim-result"
 _LARGEST = 2**31
 _LEVEL = 3
 _PACKED = "it can't be decompressed"
+#: What the identity and the row both say.
+_NAMED_TWICE = ("engine", "model_version")
+#: The counter of time that each row of an engine has.
+_TIMES = {"replay": "time_ps", "training": "time_ms"}
 
 Row = dict[str, Any]
 
@@ -139,7 +145,25 @@ def read_record(content: bytes, key: str) -> StoredResult:
         raise DamagedResultError("its content is no result")
     if record.key != key or key_of(record.identity) != key:
         raise DamagedResultError(f"it is the result {record.key}, not {key}")
+    _check_values(record)
     return record
+
+
+def _check_values(record: StoredResult) -> None:
+    """Refuse a record that is not of one result, or whose values are not what their definitions say."""
+    if [record.identity.get(name) for name in _NAMED_TWICE] != [str(record.row[name]) for name in _NAMED_TWICE]:
+        raise DamagedResultError("its row is of another result")
+    try:
+        check_row(record.row, "its row")
+        if record.engine == "analysis":
+            check_finding(record.result, "its content")
+        else:
+            check_result(record.result, "its content")
+    except BuddysimError as error:
+        raise DamagedResultError(str(error)) from None
+    time = _TIMES.get(record.engine)
+    if time is not None and time not in record.row:
+        raise DamagedResultError(f"its row: {time} is missing")
 
 
 def body_of(content: bytes) -> bytes:

@@ -183,7 +183,8 @@ _PER_LAYER = {
     "per_layer.backward_stall_ms": (_MS, "Stall time at the layer's backward step."),
     "per_layer.reuse_distance_ms": (
         _MS,
-        "Time from the end of the layer's forward step to the start of its backward step.",
+        "Time from the end of the layer's forward step to the start of its backward step; null without a backward "
+        "step.",
     ),
     "per_layer.offload_bytes": (_BYTES, "Bytes of the layer's input copied to the host, before compression."),
     "per_layer.prefetch_bytes": (_BYTES, "Bytes of the layer's input copied back, before compression."),

@@ -331,9 +331,8 @@ def test_memory_over_time_of_a_timeline(tmp_path: Path) -> None:
     assert [one.title.partition(":")[0] for one in plotted] == schemes.split(",")
     for one in plotted:
         totals = [sum(amounts) for amounts in zip(*one.bytes_by_kind.values(), strict=True)]
-        assert one.peak is not None
-        assert max(totals) == one.peak[1]["bytes"]
-        assert one.times_ms[totals.index(max(totals))] == one.peak[0]
+        assert max(totals) == one.peak_bytes
+        assert one.times_ms[totals.index(max(totals))] == one.peak_ms
         assert one.end_ms >= one.times_ms[-1]
     for text in ("weights", "feature maps", "GPU memory, GiB"):
         assert text in path.read_text()

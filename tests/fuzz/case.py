@@ -17,7 +17,7 @@ from tests.fuzz.promise import keeps_its_promise, limited
 from tests.fuzz.readers import READERS
 
 #: Output files of commands.
-_OUTPUTS = ("out", "out.bin", "out.svg", "out.csv")
+_OUTPUTS = ("out", "out.bin", "out.svg", "out.csv", "out.html")
 #: What differs between refusals for one reason: quoted values, numbers, names of files.
 _VARIABLE = re.compile(r"'[^']*'?|\"[^\"]*\"?|\S*/\S+|[0-9][0-9.,e+]*")
 

@@ -394,15 +394,25 @@ def _types() -> tuple[FileType, ...]:
         FileType(
             "replay-result",
             _tree(lambda: good_files.result("run"), "x.json", json_of),
-            (("diff", "{}/x.json:ideal", "{}/x.json:buddy"),) * 2
-            + (("plot", "overview", "{}/x.json", "-o", "{}/out.svg"),),
+            (
+                ("diff", "{}/x.json:ideal", "{}/x.json:buddy"),
+                ("plot", "overview", "{}/x.json", "-o", "{}/out.svg"),
+                ("report", "{}/x.json", "-o", "{}/out.html"),
+                ("train", "alexnet", "--scheme", "buddy-scaled", "--buddy-result", "{}/x.json"),
+            ),
             cost=3,
         ),
         FileType(
             "training-result",
             _tree(lambda: good_files.result("train"), "x.json", json_of),
             (("diff", "{}/x.json:baseline-p", "{}/x.json:vdnn-dyn"),) * 5
-            + (("plot", "stalls", "{}/x.json", "-o", "{}/out.svg"),),
+            + (("plot", "stalls", "{}/x.json", "-o", "{}/out.svg"), ("report", "{}/x.json", "-o", "{}/out.html")),
+        ),
+        FileType(
+            "timeline",
+            _tree(good_files.timeline, "x.json", json_of),
+            (("plot", "memory", "{}/x.json", "-o", "{}/out.svg"),),
+            cost=3,
         ),
         FileType(
             "stored-result",
@@ -411,6 +421,7 @@ def _types() -> tuple[FileType, ...]:
                 ("results", "--store", "{}/store"),
                 ("results", "--store", "{}/store", "--compact"),
                 ("results", "--store", "{}/store", "-o", "{}/out.csv"),
+                ("report", "{}/store", "-o", "{}/out.html"),
             ),
             cost=5,
         ),

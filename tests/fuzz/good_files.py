@@ -117,6 +117,14 @@ def result(command: str) -> dict[str, Any]:
 
 
 @functools.cache
+def timeline() -> dict[str, Any]:
+    path = folder() / "timeline.json"
+    printed("train", "alexnet", "--batch", "4", "--scheme", "baseline-p,vdnn-dyn", "--timeline", str(path))
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+@functools.cache
 def stored() -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return a stored result: its key, its row, the rest."""
     trace_path()

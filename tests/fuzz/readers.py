@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from buddysim.buddy.targets import Targets
+from buddysim.figures.shared.memory_over_time import read_memory
 from buddysim.formats.activations import load_activations
 from buddysim.formats.operator_graph import load_operators
 from buddysim.importers.opencl.bundle import read_bundle
@@ -78,6 +79,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "profiler-trace": lambda folder: read_trace(folder / "x.json"),
     "replay-result": lambda folder: load_item(f"{folder}/x.json:ideal", Store.at(folder / "store")),
     "training-result": lambda folder: load_item(f"{folder}/x.json:vdnn-dyn", Store.at(folder / "store")),
+    "timeline": lambda folder: read_memory(folder / "x.json"),
     "curves": lambda folder: load_curves(folder / "x.csv"),
     "kernels": lambda folder: load_measured_kernels(folder / "x.csv"),
     "replays": lambda folder: load_replays(folder / "x.csv"),

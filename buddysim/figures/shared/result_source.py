@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from buddysim.base.boundary import named, plugin_of
 from buddysim.base.errors import BuddysimError
-from buddysim.base.hints import shortened
+from buddysim.base.saved_results import read_results
 from buddysim.base.terminal import one_line
-from buddysim.base.textfile import read_json
 from buddysim.sweep.cached_results import SavedResults
 
 if TYPE_CHECKING:
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     from buddysim.sweep.api import Results as SweepResults
     from buddysim.sweep.store import Store
 
-LARGEST_FILE = 2**28
 _LONGEST_TEXT = 200
 
 Results = Mapping[str, Mapping[str, Any]]
@@ -54,7 +50,6 @@ class ResultSource:
         self.columns = dict(columns or {})
         self.training = SavedResults(store, rerun)
         self._file = None if file is None else Path(file)
-        self._is_result = False  # whether the file was read as a result
 
     @property
     def file(self) -> Path:
@@ -152,62 +147,15 @@ class ResultSource:
         """
         return self._saved("per_layer", "train")
 
-    def saved_timeline(self) -> list[Mapping[str, Any]]:
-        """Return the events of the user's file, as ``train --timeline FILE.json`` wrote them.
-
-        Raises
-        ------
-        BuddysimError
-            if the file cannot be read, or has other contents
-        """
-        content = read_json(self.file, "timeline", LARGEST_FILE)
-        events = content.get("traceEvents") if isinstance(content, dict) else None
-        if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-            raise BuddysimError(f"{self.file}: not a timeline as 'train --timeline FILE.json' writes it")
-        self._is_result = True
-        displayed: list[Mapping[str, Any]] = displayable(events)
-        return displayed
-
-    @contextlib.contextmanager
-    def result_errors(self, what: str) -> Iterator[None]:
-        """Convert an error in plotting the user's result into an error of one line that names the file.
-
-        Parameters
-        ----------
-        what : command that plots them
-
-        Raises
-        ------
-        BuddysimError
-            instead of errors that missing keys, texts among numbers and huge numbers raise
-        """
-        try:
-            yield
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            if not self._is_result:
-                raise
-            if plugin_of(error) is not None:
-                missing = named(error)
-            else:
-                missing = f"{shortened(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
-            raise BuddysimError(f"{self.file}: not a result for '{what}': {missing}") from None
-
     def _saved(self, key: str, command: str) -> Results:
         """Results that a command wrote with ``--json``, each of which has a key."""
-        results = read_json(self.file, "result", LARGEST_FILE)
-        if not isinstance(results, dict) or not all(
-            isinstance(result, dict) and key in result for result in results.values()
-        ):
-            raise BuddysimError(f"{self.file}: not a result as '{command} --json' writes it")
-        self._is_result = True
-        displayed: Results = displayable(results)
-        return displayed
+        written_by = f"'{command} --json' writes it"
+        results = read_results(self.file, written_by, displayable)
+        if not all(key in result for result in results.values()):
+            raise BuddysimError(f"{self.file}: not a result as {written_by}")
+        return results
 
 
-def displayable(value: Any) -> Any:
-    """Return contents of a file or a study with texts that a figure can show: one line."""
-    if isinstance(value, dict):
-        return {displayable(key): displayable(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [displayable(inner) for inner in value]
-    return one_line(value, _LONGEST_TEXT) if isinstance(value, str) else value
+def displayable(text: str) -> str:
+    """Return a text of a file or a study as a figure can show it: one line."""
+    return one_line(text, _LONGEST_TEXT)

@@ -44,7 +44,8 @@ def waits(queue: Queue, unit: str, what: str) -> Counted:
     unit : what waits, in the plural
     what : what waits for what
     """
-    text = f"{unit}: Histogram of the waits of {what} (with `--queueing`; element b counts 2^b to 2^(b+1) - 1 ps)."
+    counts = "element b counts 2^b to 2^(b+1) - 1 ps; null without `--queueing`"
+    text = f"{unit}: Histogram of the waits of {what} ({counts})."
     return Counted(text, lambda c: c["waits"] and c["waits"][queue])
 
 

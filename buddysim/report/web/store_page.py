@@ -102,7 +102,7 @@ def _subject(page: Page, subject: str, rows_of_report: Sequence[ReportRow]) -> N
     for engine, time, by in (("replay", "time_ps", "link.bandwidth"), ("training", "time_ms", "batch")):
         rows = [_short(one.row) for one in rows_of_report if one.row["engine"] == engine]
         if rows:
-            ranked = sorted(rows, key=lambda row: (str(row.get("scheme")), row.get(by) or 0))
+            ranked = sorted(rows, key=lambda row: (str(row.get("scheme")), _order(row.get(by))))
             columns = _columns(ranked, engine)
             shown = [{name: row.get(name) for name in columns} for row in ranked]
             page.chart(charts.bars(f"{subject}: {time} by scheme", shown, "scheme", time, by))
@@ -111,6 +111,11 @@ def _subject(page: Page, subject: str, rows_of_report: Sequence[ReportRow]) -> N
         if one.row["engine"] == "analysis":
             _finding(page, one)
     page.close_part()
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    """Numbers before texts; what isn't there is 0."""
+    return isinstance(value, str), value or 0
 
 
 def _finding(page: Page, one: ReportRow) -> None:

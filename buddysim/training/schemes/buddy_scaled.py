@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.option import Option, values
-from buddysim.base.textfile import read_json
+from buddysim.base.saved_results import read_results
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.process_memory import compressed_capacity, outside_bytes
 from buddysim.training.scheme_facts import SchemeFacts
@@ -54,7 +54,6 @@ ACCURACY = UNCHANGED
 REQUIRES_ONE_OF = ("buddy_result", "buddy_ratio", "buddy_study")
 #: Ends of the study's ranges: the least ratio with the largest slowdown, and the opposite.
 STUDY_ENDS = ("pessimistic", "optimistic")
-MAX_FILE_BYTES = 2**28
 #: The carve-out is three times device memory.
 MAX_RATIO = 4.0
 
@@ -152,11 +151,8 @@ def _of_study(end: str, network: Network) -> tuple[float, float, str]:
 
 def _read_result(path: str) -> tuple[float, float]:
     """Ratio and slowdown of a saved replay; a trace that compression makes faster has a slowdown below 0."""
-    results = read_json(path, "result", MAX_FILE_BYTES)
-    try:
-        buddy, ideal = results["buddy"], results["ideal"]
-        return float(buddy["compression.ratio"]), float(buddy["time_ps"]) / float(ideal["time_ps"]) - 1
-    except (LookupError, TypeError, ValueError, ZeroDivisionError):
-        raise BuddysimError(
-            f"{path}: expected what 'run TRACE --scheme ideal,buddy --json' wrote: with results of ideal and buddy"
-        ) from None
+    results = read_results(path, "'run TRACE --scheme ideal,buddy --json' writes it")
+    buddy, ideal = results["buddy"], results["ideal"]
+    if not ideal["time_ps"]:
+        raise BuddysimError(f"{path}: ideal.time_ps: expected more than 0, got 0")
+    return buddy["compression.ratio"], buddy["time_ps"] / ideal["time_ps"] - 1

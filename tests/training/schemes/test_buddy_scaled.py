@@ -19,7 +19,10 @@ from tests.cli.test_train_config import CONFIG
 
 def saved(folder: Path, ratio: float, buddy_ps: int, ideal_ps: int) -> str:
     path = folder / "r.json"
-    results = {"buddy": {"compression.ratio": ratio, "time_ps": buddy_ps}, "ideal": {"time_ps": ideal_ps}}
+    results = {
+        "buddy": {"compression.ratio": ratio, "time_ps": buddy_ps, "provenance": {}},
+        "ideal": {"time_ps": ideal_ps, "provenance": {}},
+    }
     path.write_text(json.dumps(results))
     return str(path)
 
@@ -166,11 +169,14 @@ def test_wrong_option_is_an_error(options: dict[str, float], expected: str) -> N
 
 def test_result_without_both_schemes_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    for content in (
-        "[]",
-        '{"buddy": {}}',
-        '{"buddy": {"compression.ratio": 1, "time_ps": 3}, "ideal": {"time_ps": 0}}',
+    for content, message in (
+        ("[]", "not a result as 'run TRACE --scheme ideal,buddy --json' writes it"),
+        ('{"buddy": {"time_ps": 3, "provenance": {}}}', "r.json: ideal is missing"),
+        (
+            '{"buddy": {"time_ps": 3, "provenance": {}}, "ideal": {"time_ps": 0, "provenance": {}}}',
+            "more than 0, got 0",
+        ),
     ):
         path.write_text(content)
-        with pytest.raises(BuddysimError, match="with results of ideal and buddy"):
+        with pytest.raises(BuddysimError, match=message):
             simulate("alexnet", 32, "titan-xp", "buddy-scaled", buddy_result=str(path))

@@ -14,8 +14,8 @@ ENGINE_COUNTERS = {
         "B: Metadata lines written, queued writes included: a list with a value for each pseudo-channel."
     ),
     "queueing.metadata_port_histogram": (
-        "lookups: Histogram of the waits of metadata lookups for the port of their metadata cache slice (with "
-        "`--queueing`; element b counts 2^b to 2^(b+1) - 1 ps)."
+        "lookups: Histogram of the waits of metadata lookups for the port of their metadata cache slice "
+        "(element b counts 2^b to 2^(b+1) - 1 ps; null without `--queueing`)."
     ),
     "footprint.buddy_bytes": "B: Peak of the buddy memory reserved, whether or not entries overflow into it.",
     "footprint.metadata_bytes": (
