@@ -125,6 +125,7 @@ class DecoderStack(Module):
     windows : of each layer's attention, in tokens; None: all earlier tokens
     masks : windows of the masks that the class makes, in its order, whether a layer has them or not
     packed : whether the class passes positions to the masks, which then see packed documents
+    chunked : windows are parts of a sequence, instead of the last tokens
     """
 
     def __init__(
@@ -136,11 +137,13 @@ class DecoderStack(Module):
         windows: Sequence[int | None],
         masks: Sequence[int | None],
         packed: bool,
+        chunked: bool,
         embedding: Embedding,
         rotary: Rotary,
     ) -> None:
         super().__init__()
         self.options, self.windows, self.masks, self.packed = options, windows, masks, packed
+        self.chunked = chunked
         self.embed_tokens = embedding
         self.layers = list(layers)
         self.norm = norm
@@ -153,7 +156,10 @@ class DecoderStack(Module):
             position_ids = F.arange(inputs_embeds.shape[1]) + 0
             position_ids = position_ids.unsqueeze(0)
         known = position_ids if self.packed else None
-        masks = {window: causal_mask(self.options, inputs_embeds, known, window) for window in self.masks}
+        masks = {
+            window: causal_mask(self.options, inputs_embeds, known, window, chunked=self.chunked)
+            for window in self.masks
+        }
         hidden_states = inputs_embeds
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
         for layer, window in zip(self.layers, self.windows, strict=True):
@@ -167,6 +173,8 @@ class DecoderModel(CausalModel, Generic[C]):
     """A language model of such layers."""
 
     PACKED: ClassVar[bool] = True
+    #: Whether windows are parts of a sequence, instead of the last tokens.
+    CHUNKED: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -186,6 +194,7 @@ class DecoderModel(CausalModel, Generic[C]):
             windows=[masks[0]] * depth if windows is None else windows,
             masks=masks,
             packed=self.PACKED,
+            chunked=self.CHUNKED,
             embedding=self.make_embedding(config, pad_token_id),
             rotary=self.make_rotary(config),
         )

@@ -10,7 +10,7 @@ class DType:
     ----------
     name : PyTorch's, ``"bfloat16"``
     size : bytes of an element
-    rank : category for promotion: 0 truth values, 1 integers, 2 floating point
+    rank : category for promotion: 0 truth values, 1 integers, 2 floating point, 3 complex
     """
 
     __slots__ = ("name", "rank", "size")
@@ -42,6 +42,7 @@ float16 = DType("float16", 2, 2)
 bfloat16 = DType("bfloat16", 2, 2)
 float32 = DType("float32", 4, 2)
 float64 = DType("float64", 8, 2)
+complex64 = DType("complex64", 8, 3)
 
 
 def promoted(first: DType, second: DType) -> DType:

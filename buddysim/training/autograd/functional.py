@@ -5,6 +5,7 @@ from __future__ import annotations
 from buddysim.training.autograd.operators.activations import gelu, relu, sigmoid, silu, softplus, tanh
 from buddysim.training.autograd.operators.arithmetic import add, div, mul, sub
 from buddysim.training.autograd.operators.attention import scaled_dot_product_attention
+from buddysim.training.autograd.operators.complex import polar, view_as_complex, view_as_real
 from buddysim.training.autograd.operators.convolutions import conv2d
 from buddysim.training.autograd.operators.copies import cat, pad, stack
 from buddysim.training.autograd.operators.dropouts import dropout
@@ -17,7 +18,9 @@ from buddysim.training.autograd.operators.logic import (
     all_,
     bitwise_and,
     eq,
+    floor,
     floor_divide,
+    log1p,
     logical_not,
     max_,
     minimum,
@@ -69,6 +72,7 @@ __all__ = [
     "erf",
     "exp",
     "fill_",
+    "floor",
     "floor_divide",
     "full",
     "full_like",
@@ -82,6 +86,7 @@ __all__ = [
     "layer_norm",
     "linear",
     "log",
+    "log1p",
     "log_softmax",
     "logical_not",
     "masked_fill_",
@@ -99,6 +104,7 @@ __all__ = [
     "ones",
     "ones_like",
     "pad",
+    "polar",
     "power",
     "relu",
     "rms_norm",
@@ -118,6 +124,8 @@ __all__ = [
     "tanh",
     "topk",
     "tril",
+    "view_as_complex",
+    "view_as_real",
     "where",
     "zeros",
     "zeros_like",

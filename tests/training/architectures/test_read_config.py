@@ -233,6 +233,16 @@ def test_groups_and_latents_that_contradict_each_other(more: dict[str, Any], tex
     assert problem_of({**TINY["DeepseekV3ForCausalLM"], **more}) == text
 
 
+def test_chunks_are_a_mask_from_their_length_on() -> None:
+    llama4 = TINY["Llama4ForCausalLM"]
+    assert network_from_config(llama4, sequence=15).options["attention"] == "flash"
+    assert network_from_config(llama4, sequence=16).options["attention"] == "efficient"
+    with pytest.raises(BuddysimError, match="attention flash: expected efficient or eager: chunks of 16 are a mask"):
+        network_from_config(llama4, sequence=16, attention="flash")
+    text = problem_of({**llama4, "layer_types": ["full_attention"]})
+    assert text == "layer_types: expected one for each of 2 layers, found 1"
+
+
 def test_class_and_type_may_not_contradict_each_other() -> None:
     text = problem_of({**LLAMA, "model_type": "qwen2"})
     assert text == "model_type: expected 'llama', as architectures has LlamaForCausalLM, found 'qwen2'"

@@ -137,6 +137,11 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
     "index_add to a frozen": (lambda F, x, i, y: F.index_add(x, i, y), (INPUT, ROWS, Input((4, 5, 8)))),
     "gather": (lambda F, x, i: F.gather(x, i), (X, COLUMNS)),
     "scatter_": (lambda F, x, i: F.scatter_(F.zeros_like(x), i) * x, (X, COLUMNS)),
+    "scatter_ of a source": (lambda F, x, i: F.scatter_(F.zeros_like(x), i, F.topk(x, 2)[0]) * 2, (X, COLUMNS)),
+    "rotation of pairs": (
+        lambda F, x, y: F.view_as_real(F.view_as_complex(x.float().reshape(3, 5, 4, 2)) * F.polar(y.float())),
+        (X, Input((5, 4), requires_grad=False)),
+    ),
     "parts of a new tensor": (
         lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, 0, 8), y, 8, 16),
         (X, Y),

@@ -59,6 +59,15 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
         },
         20.9,
     ),
+    "Llama-4-Scout's language model": (
+        {
+            "architectures": ["Llama4ForCausalLM"], "model_type": "llama4_text", "vocab_size": 202048,
+            "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384, "num_hidden_layers": 48,
+            "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "num_local_experts": 16,
+            "num_experts_per_tok": 1, "torch_dtype": "bfloat16",
+        },
+        107.8,
+    ),
 }  # fmt: skip
 
 

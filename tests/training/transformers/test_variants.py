@@ -75,6 +75,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"q_lora_rank": None, "rope_interleave": False, "norm_topk_prob": False, "attention_bias": True},
     ),
     "no-normalized-heads": ("Glm4MoeForCausalLM", {"use_qk_norm": False, "attention_bias": True, "n_group": 2}),
+    "chunks": ("Llama4ForCausalLM", {"attention_chunk_size": 4, "num_experts_per_tok": 2}),
+    "without-positions": ("Llama4ForCausalLM", {"no_rope_layer_interval": 1, "use_qk_norm": False}),
     "full-sinks": (
         "GptOssForCausalLM",
         {"layer_types": ["full_attention"] * 2, "attention_dropout": 0.1},

@@ -7,14 +7,50 @@ packed documents as numbers, so it never has a mask.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from buddysim.training.autograd import functional as F
-from buddysim.training.autograd.dtypes import bool8
+from buddysim.training.autograd.dtypes import bool8, int64
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.options.config_options import ConfigOptions
 
 
+@dataclass(frozen=True)
+class _Local:
+    """Which earlier tokens a token sees.
+
+    Attributes
+    ----------
+    window : see `causal_mask`
+    left_padding : of each sequence, of attention in chunks
+    """
+
+    window: int | None
+    left_padding: Tensor | None
+
+    def allowed(self, batch_index: Tensor, query_index: Tensor, key_index: Tensor) -> Tensor:
+        """Truth values: whether a query sees a key."""
+        if self.window is None:
+            return key_index <= query_index
+        result = F.new_ones(query_index, (), bool8)
+        if self.left_padding is None:
+            result = F.bitwise_and(result, key_index > query_index - self.window)
+        else:
+            result = F.bitwise_and(result, self._in_chunk(self.left_padding, batch_index, query_index, key_index))
+        return F.bitwise_and(result, key_index <= query_index)
+
+    def _in_chunk(self, left_padding: Tensor, batch_index: Tensor, query_index: Tensor, key_index: Tensor) -> Tensor:
+        key_chunk = F.floor_divide(key_index - F.index(left_padding, batch_index), self.window or 1)
+        return F.eq(key_chunk, F.floor_divide(query_index - F.index(left_padding, batch_index), self.window or 1))
+
+
 def causal_mask(
-    options: ConfigOptions, embeddings: Tensor, position_ids: Tensor | None = None, window: int | None = None
+    options: ConfigOptions,
+    embeddings: Tensor,
+    position_ids: Tensor | None = None,
+    window: int | None = None,
+    *,
+    chunked: bool = False,
 ) -> Tensor | None:
     """Make the mask of a decoder.
 
@@ -24,9 +60,11 @@ def causal_mask(
     embeddings : of shape (batch, tokens, features)
     position_ids : from which transformers recognizes packed documents; None where a class doesn't pass them
     window : tokens that a token attends to, itself included; None: all earlier ones
+    chunked : a token attends to its own of the parts of that many tokens, instead of the last ones
     """
     batch, length, _ = embeddings.shape
     documents = None if position_ids is None else _documents(options, position_ids.expand(batch, -1))
+    left_padding = F.zeros((batch,), int64) if chunked and window is not None else None
     if options.attention == "flash":
         return None
     is_local = window is not None and length >= window
@@ -34,8 +72,9 @@ def causal_mask(
         return None
     batches, _heads = F.arange(batch), F.arange(1)
     queries, keys = F.arange(length) + 0, F.arange(length) + 0
-    mask = _allowed(position_ids, documents, batches, queries, keys, window).expand(batch, -1, length, length)
-    del queries, keys, batches, _heads
+    allowed = _allowed(position_ids, documents, batches, queries, keys, _Local(window, left_padding))
+    mask = allowed.expand(batch, -1, length, length)
+    del allowed, queries, keys, batches, _heads
     if options.attention == "eager":
         mask = F.where(mask, F.zeros((), embeddings.dtype), -1e30)
     return mask
@@ -57,28 +96,22 @@ def _allowed(
     batches: Tensor,
     queries: Tensor,
     keys: Tensor,
-    window: int | None,
+    local: _Local,
 ) -> Tensor:
     """Truth values of shape (1 or batch, 1, tokens, tokens): whether a query sees a key."""
     batch_index = batches[:, None, None, None]
     query_index, key_index = queries[None, None, :, None], keys[None, None, None, :]
     if documents is None or position_ids is None:
-        return _in_window(query_index, key_index, window)
+        return local.allowed(batch_index, query_index, key_index)
     position_ids = position_ids.expand(batches.shape[0], -1)
     result = F.new_ones(query_index, (), bool8)
     result = F.bitwise_and(
         result,
-        _in_window(
-            F.index(position_ids, batch_index, query_index), F.index(position_ids, batch_index, key_index), window
+        local.allowed(
+            batch_index,
+            F.index(position_ids, batch_index, query_index),
+            F.index(position_ids, batch_index, key_index),
         ),
     )
     same = F.eq(F.index(documents, batch_index, query_index), F.index(documents, batch_index, key_index))
     return F.bitwise_and(result, same)
-
-
-def _in_window(query_index: Tensor, key_index: Tensor, window: int | None) -> Tensor:
-    if window is None:
-        return key_index <= query_index
-    result = F.new_ones(query_index, (), bool8)
-    result = F.bitwise_and(result, key_index > query_index - window)
-    return F.bitwise_and(result, key_index <= query_index)

@@ -1,6 +1,6 @@
 """RMSNorm as transformers writes it: computed in fp32, so that a 4-byte copy of the input is saved next to the result.
 
-Four spellings save four different sets of tensors; each is a class.
+Five spellings save five different sets of tensors; each is a class.
 """
 
 from __future__ import annotations
@@ -38,7 +38,31 @@ class LateCastRMSNorm(RMSNorm):
         return (self.weight * hidden_states).to(input_dtype)
 
 
-class GemmaRMSNorm(Module):
+class L2Norm(Module):
+    """Normalization without a weight."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Return the normalized features, in the dtype of the input."""
+        return self._norm(hidden_states.float()).type_as(hidden_states)
+
+    def _norm(self, hidden_states: Tensor) -> Tensor:
+        return hidden_states * (hidden_states.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt()
+
+
+class OutputRMSNorm(L2Norm):
+    """Llama 4's: the result is cast back, and is the first factor of the product with the weight."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.weight = Parameter((features,))
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Return the normalized features, in the dtype of the input."""
+        output = super().forward(hidden_states)
+        return output * self.weight
+
+
+class GemmaRMSNorm(L2Norm):
     """Gemma's: multiplied by 1 + weight in fp32, then cast back."""
 
     def __init__(self, features: int) -> None:
@@ -50,9 +74,6 @@ class GemmaRMSNorm(Module):
         output = self._norm(hidden_states.float())
         output = output * (1.0 + self.weight.float())
         return output.type_as(hidden_states)
-
-    def _norm(self, hidden_states: Tensor) -> Tensor:
-        return hidden_states * (hidden_states.pow(2).mean(-1, keepdim=True) + 1e-6).rsqrt()
 
 
 class T5LayerNorm(Module):

@@ -71,10 +71,28 @@ def gather(x: Tensor, indices: Tensor) -> Tensor:
     return result
 
 
-def scatter_(x: Tensor, indices: Tensor) -> Tensor:
-    """Write one number at each index along a dimension. Without a gradient."""
-    x.storage.tape.launch("scatter_", (x, indices), (x,))
-    x.producer = "scatter_"
+class ScatterBackward0(GraphNode):
+    """Reads the source's gradient at the indices."""
+
+    __slots__ = ()
+    name = "ScatterBackward0"
+
+    def __init__(self, x: Tensor, indices: Tensor, source: Tensor) -> None:
+        super().__init__(x.storage.tape, (x, source))
+        self.save("index", indices)
+        self.returns(x)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        (indices,) = self.saved
+        return None, gather(gradient, indices)
+
+
+def scatter_(x: Tensor, indices: Tensor, source: Tensor | None = None) -> Tensor:
+    """Write a number, or elements of a source, at each index along a dimension of a tensor that isn't trained."""
+    written = (x, indices) if source is None else (x, indices, source)
+    x.storage.tape.launch("scatter_", written, (x,))
+    if source is not None and source.records:
+        ScatterBackward0(x, indices, source)
     return x
 
 

@@ -51,3 +51,13 @@ def max_(x: Tensor) -> Tensor:
 def tril(x: Tensor) -> Tensor:
     """The lower triangle, zeros above."""
     return pointwise("tril", x)
+
+
+def floor(x: Tensor) -> Tensor:
+    """The next integer below."""
+    return pointwise("floor", x)
+
+
+def log1p(x: Tensor) -> Tensor:
+    """``log(1 + x)``."""
+    return pointwise("log1p", x)
