@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from buddysim.base.errors import BuddysimError
 from buddysim.base.option import Option, values
-from buddysim.base.saved_results import read_results
 from buddysim.training.iteration.plan import Plan, TrainingOptions
 from buddysim.training.iteration.process_memory import compressed_capacity, outside_bytes
 from buddysim.training.scheme_facts import SchemeFacts
@@ -151,6 +150,8 @@ def _of_study(end: str, network: Network) -> tuple[float, float, str]:
 
 def _read_result(path: str) -> tuple[float, float]:
     """Ratio and slowdown of a saved replay; a trace that compression makes faster has a slowdown below 0."""
+    from buddysim.base.saved_results import read_results
+
     results = read_results(path, "'run TRACE --scheme ideal,buddy --json' writes it")
     buddy, ideal = results["buddy"], results["ideal"]
     if not ideal["time_ps"]:
