@@ -21,6 +21,8 @@ MAX_OBJECTS = 30_000_000
 """Objects and references in a file, at most."""
 _MAX_INTEGER = 64
 _MAX_DEPTH = 1000
+#: Zeros behind the file, so that a byte at its end can be read without a look at its length.
+_PADDING = 16
 _NAMES = {ord(one.code): one.name for one in opcodes}
 _DOUBLE = struct.Struct(">d")
 
@@ -50,19 +52,28 @@ def plain_pickle(data: bytes) -> Any:
     reader = _PickleMachine(data)
     try:
         return reader.run()
-    except (IndexError, KeyError, struct.error, UnicodeDecodeError):
+    except BrokenPickleError:
         raise ValueError(f"byte {reader.position}: broken pickle") from None
+
+
+class BrokenPickleError(Exception):
+    """An opcode for which bytes, objects or marks are missing."""
+
+
+class _Memo(dict[int, Any]):
+    def __missing__(self, index: int) -> Any:
+        raise BrokenPickleError
 
 
 class _PickleMachine:
     """The stack machine of pickles, with the plain opcodes of protocols 1 to 5 alone."""
 
     def __init__(self, data: bytes) -> None:
-        self.data = data
+        self.data = data + bytes(_PADDING)
         self.position = 0
         self.stack: list[Any] = []
         self.marks: list[int] = []
-        self.memo: dict[int, Any] = {}
+        self.memo = _Memo()
         self.rare: dict[int, Callable[[], None]] = {
             0x80: self._protocol,
             0x95: self._frame,
@@ -110,6 +121,8 @@ class _PickleMachine:
                 stack.append(data[position])
                 position += 1
             elif opcode == 0x94:  # MEMOIZE
+                if not stack:
+                    raise BrokenPickleError
                 memo[len(memo)] = stack[-1]
             elif opcode == 0x8C:  # SHORT_BINUNICODE
                 end = position + 1 + data[position]
@@ -119,7 +132,7 @@ class _PickleMachine:
                 stack.append(memo[int.from_bytes(_part(data, position, position + 4), "little")])
                 position += 4
             elif opcode == 0x71:  # BINPUT
-                memo[data[position]] = stack[-1]
+                memo[data[position]] = _last(stack)
                 position += 1
             elif opcode == 0x4A:  # BININT
                 stack.append(int.from_bytes(_part(data, position, position + 4), "little", signed=True))
@@ -129,11 +142,13 @@ class _PickleMachine:
                 position += 2
             elif opcode == 0x2E:  # STOP
                 if len(stack) != 1 or self.marks:
-                    raise IndexError
+                    raise BrokenPickleError
                 return stack[0]
             else:
                 self.position = position
                 handler = rare.get(opcode)
+                if position > len(data) - _PADDING:
+                    raise BrokenPickleError
                 if handler is None:
                     name = _NAMES.get(opcode, f"0x{opcode:02x}")
                     raise ValueError(f"byte {position - 1}: {name}: expected plain lists, texts and numbers")
@@ -150,18 +165,18 @@ class _PickleMachine:
     def _line(self) -> str:
         end = self.data.find(b"\n", self.position, self.position + 80)
         if end < 0:
-            raise IndexError
-        line = self.data[self.position : end].decode("ascii")
+            raise BrokenPickleError
+        line = _decoded(self.data[self.position : end])
         self.position = end + 1
         return line
 
     def _protocol(self) -> None:
         if self._number(1) > 5:
-            raise IndexError
+            raise BrokenPickleError
 
     def _frame(self) -> None:
-        if self._number(8) > len(self.data) - self.position:
-            raise IndexError
+        if self._number(8) > len(self.data) - _PADDING - self.position:
+            raise BrokenPickleError
 
     def _mark(self) -> None:
         if len(self.marks) >= _MAX_DEPTH:
@@ -172,13 +187,13 @@ class _PickleMachine:
         if self.marks and self.marks[-1] == len(self.stack):
             self.marks.pop()
         else:
-            self.stack.pop()
+            _popped(self.stack)
 
     def _pop_mark(self) -> None:
         self._since_mark()
 
     def _since_mark(self) -> list[Any]:
-        mark = self.marks.pop()
+        mark = _popped(self.marks)
         items = self.stack[mark:]
         del self.stack[mark:]
         return items
@@ -189,12 +204,12 @@ class _PickleMachine:
             self.stack.append(line == "01")
             return
         digits = line.removesuffix("L")
-        if not digits.removeprefix("-").isdecimal():
-            raise IndexError
+        if not (digits.isascii() and digits.removeprefix("-").isdecimal()):
+            raise BrokenPickleError
         self.stack.append(int(digits))
 
     def _float(self) -> None:
-        self.stack.append(_DOUBLE.unpack_from(self.data, self.position)[0])
+        self.stack.append(_DOUBLE.unpack(_part(self.data, self.position, self.position + 8))[0])
         self.position += 8
 
     def _long(self, size: int) -> None:
@@ -212,11 +227,11 @@ class _PickleMachine:
 
     def _tuple(self, length: int) -> None:
         if len(self.stack) < length:
-            raise IndexError
+            raise BrokenPickleError
         self.stack[-length:] = [tuple(self.stack[-length:])]
 
     def _append(self) -> None:
-        item = self.stack.pop()
+        item = _popped(self.stack)
         _container(self.stack, list).append(item)
 
     def _append_all(self) -> None:
@@ -224,7 +239,7 @@ class _PickleMachine:
         _container(self.stack, list).extend(items)
 
     def _set_item(self) -> None:
-        value, key = self.stack.pop(), self.stack.pop()
+        value, key = _popped(self.stack), _popped(self.stack)
         _fill(_container(self.stack, dict), [key, value])
 
     def _set_all(self) -> None:
@@ -237,28 +252,47 @@ class _PickleMachine:
         _fill(self.stack[-1], items)
 
     def _put(self, index: int) -> None:
-        self.memo[index] = self.stack[-1]
+        self.memo[index] = _last(self.stack)
 
 
 def _part(data: bytes, start: int, end: int) -> bytes:
-    if end > len(data):
-        raise IndexError
+    if end > len(data) - _PADDING:
+        raise BrokenPickleError
     return data[start:end]
 
 
 def _text(data: bytes, start: int, end: int) -> str:
-    return _part(data, start, end).decode("utf-8")
+    return _decoded(_part(data, start, end))
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BrokenPickleError from None
+
+
+def _last(stack: list[Any]) -> Any:
+    if not stack:
+        raise BrokenPickleError
+    return stack[-1]
+
+
+def _popped(stack: list[Any]) -> Any:
+    if not stack:
+        raise BrokenPickleError
+    return stack.pop()
 
 
 def _container(stack: list[Any], kind: type[Any]) -> Any:
-    if type(stack[-1]) is not kind:
-        raise IndexError
+    if type(_last(stack)) is not kind:
+        raise BrokenPickleError
     return stack[-1]
 
 
 def _fill(into: dict[Any, Any], items: list[Any]) -> None:
     if len(items) % 2:
-        raise IndexError
+        raise BrokenPickleError
     for index in range(0, len(items), 2):
         key = items[index]
         if type(key) is not str:

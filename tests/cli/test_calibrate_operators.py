@@ -118,4 +118,4 @@ def test_a_file_with_other_keys_is_refused(capsys: pytest.CaptureFixture[str], t
     path.write_text('format = 1\nmachine = "gh200"\n\n[products.bf16]\nfloor = 1.0\n', encoding="utf-8")
     arguments = ["train", "alexnet", "--machine", "gh200", "--precision", "bf16", "--calibration", str(path)]
     assert main(arguments) == 2
-    assert "expected a file that buddysim calibrate wrote" in capsys.readouterr().err
+    assert f"{path}: products.bf16.floor_us is missing" in capsys.readouterr().err

@@ -40,6 +40,29 @@ class CallFrame(NamedTuple):
         return f"{self.function} ({self.location})"
 
 
+class DamagedElfError(Exception):
+    """An offset behind the end of a file, or a section that isn't there."""
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def _numbers(layout: str, data: bytes, offset: int) -> tuple[int, ...]:
+    if offset + struct.calcsize(layout) > len(data):
+        raise DamagedElfError
+    return struct.unpack_from(layout, data, offset)
+
+
+def _section(sections: Sequence[tuple[int, ...]], index: int) -> tuple[int, ...]:
+    if index >= len(sections):
+        raise DamagedElfError
+    return sections[index]
+
+
 class Elf:
     """Functions and segments of a 64-bit little-endian ELF file; of any other file, none."""
 
@@ -51,21 +74,21 @@ class Elf:
         self._symbols = np.empty(0, _SYMBOL)
         self._texts = b""
         try:
-            self._read(Path(path).read_bytes())
-        except (OSError, struct.error, ValueError, IndexError):
+            self._read(_bytes_of(path))
+        except DamagedElfError:
             self.segments = []
 
     def _read(self, data: bytes) -> None:
         if data[:6] != b"\x7fELF\x02\x01":
             return
-        phoff, shoff = struct.unpack_from("<QQ", data, 32)
-        phentsize, phnum, shentsize, shnum, shstrndx = struct.unpack_from("<5H", data, 54)
+        phoff, shoff = _numbers("<QQ", data, 32)
+        phentsize, phnum, shentsize, shnum, shstrndx = _numbers("<5H", data, 54)
         for at in range(phnum):
-            kind, _, offset, address, _, size = struct.unpack_from("<IIQQQQ", data, phoff + at * phentsize)
+            kind, _, offset, address, _, size = _numbers("<IIQQQQ", data, phoff + at * phentsize)
             if kind == 1:
                 self.segments.append((offset, size, address))
-        sections = [struct.unpack_from("<IIQQQQII", data, shoff + at * shentsize) for at in range(shnum)]
-        names = sections[shstrndx]
+        sections = [_numbers("<IIQQQQII", data, shoff + at * shentsize) for at in range(shnum)]
+        names = _section(sections, shstrndx)
         for section in sections:
             name = data[names[4] + section[0] :].partition(b"\0")[0] if section[0] < names[5] else b""
             self.has_lines |= name == b".debug_line"
@@ -73,11 +96,14 @@ class Elf:
         if not tables:
             return
         table = min(tables, key=lambda section: section[1])  # the full one before the dynamic one
-        symbols = np.frombuffer(data, _SYMBOL, table[5] // _SYMBOL.itemsize, table[4])
+        size = table[5] // _SYMBOL.itemsize * _SYMBOL.itemsize
+        if table[4] + size > len(data):
+            raise DamagedElfError
+        symbols = np.frombuffer(data[table[4] : table[4] + size], _SYMBOL)
         functions = symbols[((symbols["info"] & 15) == _STT_FUNC) & (symbols["section"] != 0)]
         self._symbols = functions[np.argsort(functions["value"], kind="stable")]
         self._starts = np.ascontiguousarray(self._symbols["value"])
-        texts = sections[table[6]]
+        texts = _section(sections, table[6])
         self._texts = data[texts[4] : texts[4] + texts[5]]
 
     def address_of(self, file_offset: int) -> int | None:

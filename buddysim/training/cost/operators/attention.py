@@ -16,7 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
+from typing import Annotated
 
+from pydantic import AfterValidator, Field
+
+from buddysim.training.cost.operators.constant_values import STRICT, Amount, Rate, Sharpness
 from buddysim.training.cost.operators.figures import ELEMENT_BYTES, GpuFigures
 from buddysim.training.networks.recorded.work import BACKWARD_PRODUCTS, AttentionWork
 
@@ -40,6 +44,12 @@ BANDWIDTH = 0.8
 """Fraction of the peak bandwidth of device memory, of element-wise kernels on the GPUs with timings (0.72 to 0.89)."""
 
 
+def _known(kernel: str) -> str:
+    if kernel not in BLOCKS:
+        raise ValueError(f"one of {', '.join(BLOCKS)}")
+    return kernel
+
+
 @dataclass(frozen=True)
 class AttentionConstants:
     """Constants of the attention kernel of one version on one GPU.
@@ -55,13 +65,15 @@ class AttentionConstants:
     sharpness : exponent of the norm of computing and moving
     """
 
-    kernel: str
-    floor_us: float
-    peak_fraction: Mapping[int, float]
-    block_us: float
-    wave: float
-    sm_bytes: float
-    sharpness: float
+    __pydantic_config__ = STRICT
+
+    kernel: Annotated[str, AfterValidator(_known)]
+    floor_us: Amount
+    peak_fraction: Annotated[Mapping[int, Rate], Field(min_length=1)]
+    block_us: Amount
+    wave: Amount
+    sm_bytes: Rate
+    sharpness: Sharpness
 
 
 def blocks_of(kernel: str, head_size: int) -> tuple[int, int]:

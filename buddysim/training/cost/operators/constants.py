@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
-from buddysim.base.errors import BuddysimError
+from pydantic import AfterValidator
+
+from buddysim.base.schema import checked_json
 from buddysim.base.textfile import parse_toml, toml_text
 from buddysim.training.cost.operators.attention import AttentionConstants
+from buddysim.training.cost.operators.constant_values import STRICT, Amount, Rate
 from buddysim.training.cost.operators.memory_bound import MemoryConstants
 from buddysim.training.cost.operators.products import ProductConstants
+from buddysim.training.networks.recorded.work import Launcher
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 FORMAT = 1
 SHARED = "shared"
@@ -35,15 +43,23 @@ class ExpertConstants:
     floor_us : of a layer, whose other kernels sort, activate and add, in microseconds
     """
 
-    computing: float
-    moving: float
-    activations: float
-    floor_us: float
+    __pydantic_config__ = STRICT
+
+    computing: Rate
+    moving: Rate
+    activations: Rate
+    floor_us: Amount
 
     def grouped(self, products: ProductConstants) -> ProductConstants:
         """Return the constants of grouped products from those of plain ones."""
         rate, bandwidth = products.peak_fraction / self.computing, products.bandwidth / self.moving
         return replace(products, peak_fraction=rate, bandwidth=bandwidth)
+
+
+def _of_launchers(launch_us: Mapping[str, float]) -> Mapping[str, float]:
+    if not launch_us.keys() <= set(get_args(Launcher)):
+        raise ValueError(f"names among {', '.join(get_args(Launcher))}")
+    return launch_us
 
 
 @dataclass(frozen=True)
@@ -63,15 +79,17 @@ class OperatorConstants:
     launch_us : the host's time to launch an operator, in microseconds, by launcher, where it was measured
     """
 
+    __pydantic_config__ = STRICT
+
     machine: str
     products: Mapping[str, ProductConstants] = field(default_factory=dict)
     attention: Mapping[str, AttentionConstants] = field(default_factory=dict)
     memory: MemoryConstants | None = None
     experts: Mapping[str, ExpertConstants] = field(default_factory=dict)
-    calls_us: Mapping[str, float] = field(default_factory=dict)
+    calls_us: Mapping[str, Amount] = field(default_factory=dict)
     source: Mapping[str, str] = field(default_factory=dict)
-    attention_backward: float | None = None
-    launch_us: Mapping[str, float] = field(default_factory=dict)
+    attention_backward: Rate | None = None
+    launch_us: Annotated[Mapping[str, Amount], AfterValidator(_of_launchers)] = field(default_factory=dict)
 
     def over(self, other: OperatorConstants) -> OperatorConstants:
         """Return these constants, and those of `other` where they have none."""
@@ -121,36 +139,19 @@ def parse_constants(text: str, where: str) -> OperatorConstants:
     Raises
     ------
     BuddysimError
-        a text that is no TOML, or has other keys
+        a text that is no TOML, or has other keys or values
     """
     content = parse_toml(text, where)
-    try:
-        return _constants(content)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BuddysimError(f"{where}: {error}: expected a file that buddysim calibrate wrote") from None
+    content.pop("format", None)
+    return checked_json(_file_type(), json.dumps(content).encode(), where)
 
 
-def _constants(content: Mapping[str, Any]) -> OperatorConstants:
-    memory = content.get("memory")
-    attention = {}
-    for name, table in content.get("attention", {}).items():
-        fractions = {int(size): part for size, part in table["peak_fraction"].items()}
-        attention[name] = AttentionConstants(**{**table, "peak_fraction": fractions})
-    products = {
-        name: ProductConstants(**{**table, **{key: tuple(table.get(key, ())) for key in _TILES}})
-        for name, table in content.get("products", {}).items()
-    }
-    return OperatorConstants(
-        machine=content["machine"],
-        products=products,
-        attention=attention,
-        memory=None if memory is None else MemoryConstants(**memory),
-        experts={name: ExpertConstants(**table) for name, table in content.get("experts", {}).items()},
-        calls_us=content.get("calls_us", {}),
-        source=content.get("source", {}),
-        attention_backward=content.get("attention_backward"),
-        launch_us=content.get("launch_us", {}),
-    )
+@cache
+def _file_type() -> TypeAdapter[OperatorConstants]:
+    """The type of a file as JSON, in which lists are tuples and names may be numbers."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(OperatorConstants)
 
 
 @dataclass(frozen=True)

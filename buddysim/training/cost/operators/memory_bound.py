@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, get_args
 
+from pydantic import AfterValidator
+
+from buddysim.training.cost.operators.constant_values import STRICT, Amount, Rate, Sharpness
 from buddysim.training.cost.operators.figures import GpuFigures
 from buddysim.training.networks.recorded.work import KernelKind
 
 CACHED: KernelKind = "elementwise"
 """The kind of kernel whose operands were timed in the L2 cache."""
+
+
+def _of_every_kind(bandwidth: Mapping[str, float]) -> Mapping[str, float]:
+    if bandwidth.keys() != set(get_args(KernelKind)):
+        raise ValueError(f"a value for each of {', '.join(get_args(KernelKind))}")
+    return bandwidth
 
 
 @dataclass(frozen=True)
@@ -29,10 +39,12 @@ class MemoryConstants:
     cached : rate at which element-wise kernels move bytes in the L2 cache, over that of device memory
     """
 
-    floor_us: float
-    bandwidth: Mapping[str, float]
-    sharpness: float
-    cached: float = 1.0
+    __pydantic_config__ = STRICT
+
+    floor_us: Amount
+    bandwidth: Annotated[Mapping[str, Rate], AfterValidator(_of_every_kind)]
+    sharpness: Sharpness
+    cached: Rate = 1.0
 
 
 def memory_seconds(constants: MemoryConstants, gpu: GpuFigures, kind: KernelKind, moved: float) -> float:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from buddysim.training.cost.operators.constant_values import STRICT, Amount, Rate, Sharpness, Tile
 from buddysim.training.cost.operators.figures import ELEMENT_BYTES, GpuFigures
 
 TILES = (
@@ -75,20 +76,22 @@ class ProductConstants:
     tiles, batched_tiles : rows x columns of the library's kernels for one product and for a batch; none named: all
     """
 
-    floor_us: float
-    peak_fraction: float
-    depth: float
-    tile_cost: float
-    bandwidth: float
-    sm_bytes: float
-    split_us: float
-    sharpness: float
-    whole_waves: float
-    cached: float
-    throttle: float
-    sets: float = 1.0
-    tiles: tuple[str, ...] = ()
-    batched_tiles: tuple[str, ...] = ()
+    __pydantic_config__ = STRICT
+
+    floor_us: Amount
+    peak_fraction: Rate
+    depth: Amount
+    tile_cost: Amount
+    bandwidth: Rate
+    sm_bytes: Rate
+    split_us: Amount
+    sharpness: Sharpness
+    whole_waves: Amount
+    cached: Rate
+    throttle: Amount
+    sets: Rate = 1.0
+    tiles: tuple[Tile, ...] = ()
+    batched_tiles: tuple[Tile, ...] = ()
 
 
 def tiles_of(number_format: str, names: Sequence[str] = ()) -> tuple[tuple[int, int], ...]:
