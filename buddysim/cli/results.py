@@ -178,7 +178,9 @@ def _show(rows: Sequence[Row], n_results: int, known: Sequence[str], columns: li
 
 
 def _count_text(n_results: int, n_shown: int) -> str:
-    return f"{n_results:,} results" + (f", the first {n_shown}" if n_shown < n_results else "")
+    from buddysim.base.counted import counted
+
+    return counted(n_results, "result") + (f", the first {n_shown}" if n_shown < n_results else "")
 
 
 def _distinguished(rows: Sequence[Row]) -> tuple[list[str], list[Row]]:
@@ -266,6 +268,7 @@ def _write(table: Any, path: str) -> None:
 
 
 def _compact(store: Store) -> int:
+    from buddysim.base.counted import counted
     from buddysim.base.errors import BuddysimError
     from buddysim.sweep import compaction
     from buddysim.sweep.index import installed
@@ -273,7 +276,10 @@ def _compact(store: Store) -> int:
     if not installed():
         raise BuddysimError("--compact needs pyarrow and DuckDB: pip install 'buddysim[sweep]'")
     written, removed = compaction.compact(store)
-    print(f"{store.folder}:\n{written:,} results written to Parquet files, {removed:,} single files removed")
+    print(
+        f"{store.folder}:\n{counted(written, 'result')} written to Parquet files, "
+        f"{counted(removed, 'single file')} removed"
+    )
     if written:
         print(f"the next --compact, {compaction.VISIBLE_AFTER_S:.0f} s or more from now, removes their single files:\n"
               "every computer sees the Parquet files by then")  # fmt: skip
@@ -281,6 +287,7 @@ def _compact(store: Store) -> int:
 
 
 def _verify(store: Store) -> int:
+    from buddysim.base.counted import counted
     from buddysim.base.terminal import one_line
     from buddysim.sweep.verification import verify
 
@@ -288,7 +295,7 @@ def _verify(store: Store) -> int:
     for where, reason in result.damaged.items():
         print(one_line(f"{where}: damaged: {reason}"))
     newer = f", {result.n_newer:,} of a newer version, unread" if result.n_newer else ""
-    print(f"{result.n_whole:,} results whole, {len(result.damaged):,} damaged{newer}")
+    print(f"{counted(result.n_whole, 'result')} whole, {len(result.damaged):,} damaged{newer}")
     if not result.damaged:
         return 0
     print("results --prune removes damaged single files, rm a damaged Parquet file;\n"
