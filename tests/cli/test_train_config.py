@@ -198,7 +198,7 @@ def test_one_line_says_what_is_wrong(
     ("content", "message"),
     [
         ({}, "neither a model configuration (architectures or model_type is missing) nor an operator graph"),
-        ({"architectures": ["FooForCausalLM"]}, "'FooForCausalLM' is not known: expected one of"),
+        ({"architectures": ["FooForCausalLM"]}, "'FooForCausalLM' is not known: expected one that"),
         ({**CONFIG, "num_attention_heads": 3}, "expected a multiple of"),
         ({**CONFIG, "num_hidden_layers": 10**9}, "num_hidden_layers: expected at most"),
         ({name: value for name, value in CONFIG.items() if name != "hidden_size"}, "hidden_size"),

@@ -111,8 +111,8 @@ class LatentAttention(Module):
         k_nope, value_states = kv_nope.split([still, self.config.v_head_dim], -1)
         k_rot = k_rot.expand(-1, k_nope.shape[1], -1, -1)
         key_states = F.new_empty(kv_nope, (*kv_nope.shape[:-1], self.query_features))
-        F.copy_into(key_states, k_nope, 0, still)
-        F.copy_into(key_states, k_rot, still, self.query_features)
+        F.copy_into(key_states, k_nope, -1, (0, still))
+        F.copy_into(key_states, k_rot, -1, (still, self.query_features))
         return key_states, value_states
 
 

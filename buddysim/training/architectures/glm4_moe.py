@@ -8,11 +8,10 @@ from buddysim.training.architectures.architecture import Architecture
 from buddysim.training.architectures.blocks.gated_mlp import GatedMLP
 from buddysim.training.architectures.blocks.group_router import SharedSparseBlock
 from buddysim.training.architectures.blocks.rms_norm import RMSNorm
-from buddysim.training.architectures.blocks.rotary import rotated
+from buddysim.training.architectures.blocks.rotary import rotated_partly
 from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention
 from buddysim.training.architectures.model_config import Positions
 from buddysim.training.architectures.shared_experts_config import SharedExpertsConfig
-from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.options.config_options import ConfigOptions
@@ -49,13 +48,7 @@ class Glm4MoeAttention(GroupedQueryAttention):
 
     def rotated(self, query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """Return queries and keys by their positions."""
-        rotary_dim = cos.shape[-1]
-        q_rot, q_pass = query[..., :rotary_dim], query[..., rotary_dim:]
-        k_rot, k_pass = key[..., :rotary_dim], key[..., rotary_dim:]
-        q_embed, k_embed = rotated(q_rot, k_rot, cos, sin)
-        q_embed = F.cat([q_embed, q_pass], -1)
-        k_embed = F.cat([k_embed, k_pass], -1)
-        return q_embed, k_embed
+        return rotated_partly(query, key, cos, sin)
 
 
 class Glm4MoeForCausalLM(DecoderModel[Glm4MoeConfig]):

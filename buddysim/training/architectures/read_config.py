@@ -19,6 +19,7 @@ from buddysim.training.architectures.registry import REGISTRY
 
 LARGEST_FILE = 4 << 20
 _WHAT = "model configuration"
+_LISTED = "one that buddysim list architectures prints"
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _architecture_of(content: Mapping[str, Any], where: str) -> Architecture:
     named = [one for one in classes if one in known]
     if not named:
         raise BuddysimError(
-            f"{where}: architectures: {shortened(classes[0])} is not known: expected one of {', '.join(known)}"
+            f"{where}: architectures: {shortened(classes[0])} is not known: expected {_LISTED}"
             f"{misspelling_hint(classes[0], known, 0.9)}"
         )
     architecture: Architecture = known[named[0]]
@@ -153,9 +154,7 @@ def _architecture_of(content: Mapping[str, Any], where: str) -> Architecture:
 def _architecture_of_type(known: Mapping[str, Architecture], model_type: object, where: str) -> Architecture:
     types = {one_type: one for one in reversed(list(known.values())) for one_type in one.types}
     if model_type is None:
-        raise BuddysimError(
-            f"{where}: architectures: expected a list with one of {', '.join(known)}, found no such key"
-        )
+        raise BuddysimError(f"{where}: architectures: expected a list with {_LISTED}, found no such key")
     if model_type not in types:
         near = misspelling_hint(model_type, types, 0.8) if isinstance(model_type, str) else ""
         raise BuddysimError(f"{where}: model_type: expected one of {', '.join(types)}, found {shown(model_type)}{near}")

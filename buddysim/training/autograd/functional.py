@@ -6,8 +6,8 @@ from buddysim.training.autograd.operators.activations import gelu, relu, sigmoid
 from buddysim.training.autograd.operators.arithmetic import add, div, mul, sub
 from buddysim.training.autograd.operators.attention import scaled_dot_product_attention
 from buddysim.training.autograd.operators.complex import polar, view_as_complex, view_as_real
-from buddysim.training.autograd.operators.convolutions import conv2d
-from buddysim.training.autograd.operators.copies import cat, pad, stack
+from buddysim.training.autograd.operators.convolutions import conv1d, conv2d
+from buddysim.training.autograd.operators.copies import cat, pad, stack, to_contiguous
 from buddysim.training.autograd.operators.dropouts import dropout
 from buddysim.training.autograd.operators.fills import new_ones, ones, ones_like, zeros, zeros_like
 from buddysim.training.autograd.operators.functions import abs_, clamp, cos, erf, exp, log, rsqrt, sin, sqrt, square
@@ -26,6 +26,7 @@ from buddysim.training.autograd.operators.logic import (
     minimum,
     ne,
     tril,
+    triu,
 )
 from buddysim.training.autograd.operators.losses import cross_entropy, nll_loss
 from buddysim.training.autograd.operators.norms import layer_norm, rms_norm
@@ -43,6 +44,7 @@ from buddysim.training.autograd.operators.ranges import (
 )
 from buddysim.training.autograd.operators.slice_writes import copy_into
 from buddysim.training.autograd.operators.softmaxes import log_softmax, softmax
+from buddysim.training.autograd.operators.triangular import solve_triangular
 from buddysim.training.autograd.operators.writes import copy_, fill_, masked_fill_
 
 __all__ = [
@@ -56,6 +58,7 @@ __all__ = [
     "bmm",
     "cat",
     "clamp",
+    "conv1d",
     "conv2d",
     "copy_",
     "copy_into",
@@ -116,14 +119,17 @@ __all__ = [
     "sin",
     "softmax",
     "softplus",
+    "solve_triangular",
     "sort",
     "sqrt",
     "square",
     "stack",
     "sub",
     "tanh",
+    "to_contiguous",
     "topk",
     "tril",
+    "triu",
     "view_as_complex",
     "view_as_real",
     "where",

@@ -185,3 +185,21 @@ def normalized(dimension: int, n_dimensions: int) -> int:
     if not -max(n_dimensions, 1) <= dimension < max(n_dimensions, 1):
         raise BuddysimError(f"dimension {dimension} of a tensor of {n_dimensions}")
     return dimension + n_dimensions if dimension < 0 else dimension
+
+
+def is_channels_last(shape: Shape, strides: Shape) -> bool:
+    """Whether PyTorch takes four dimensions for an image whose channels lie next to each other (`MemoryFormat.h`)."""
+    if len(shape) != 4 or strides[1] == 0:
+        return False
+    least = 0
+    for dim in (1, 3, 2, 0):
+        if strides[dim] < least or (dim == 0 and least == strides[1]):
+            return False
+        least = strides[dim] * max(1, shape[dim])
+    return True
+
+
+def channels_last_strides(shape: Shape) -> Shape:
+    """Strides of an image whose channels lie next to each other."""
+    _, channels, height, width = shape
+    return channels * height * width, 1, channels * width, channels

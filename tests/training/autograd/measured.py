@@ -142,6 +142,14 @@ def run_torch(program: Program, inputs: Sequence[Input], recipe: Recipe = "fp32"
     return step
 
 
+def _copied_into(x: Any, y: Any, dim: int, elements: int | tuple[int, int]) -> Any:
+    part = (
+        x.select(dim, elements) if isinstance(elements, int) else x.narrow(dim, elements[0], elements[1] - elements[0])
+    )
+    part.copy_(y)
+    return x
+
+
 #: Functions that the package calls with other arguments.
 _OTHERWISE_CALLED: dict[str, Callable[..., Any]] = {
     "index": lambda x, *indices: x[indices],
@@ -151,7 +159,10 @@ _OTHERWISE_CALLED: dict[str, Callable[..., Any]] = {
     "polar": lambda angles: torch.polar(torch.ones_like(angles), angles),
     "max_values": lambda x, dim: x.max(dim, keepdim=True).values,
     "new_empty": lambda x, shape: x.new_empty(*shape),
-    "copy_into": lambda x, y, start, end: (x[..., start:end].copy_(y), x)[1],
+    "copy_into": _copied_into,
+    "to_contiguous": lambda x, dtype: x.to(dtype, memory_format=torch.contiguous_format),
+    "solve_triangular": lambda a, b: torch.linalg.solve_triangular(a, b, upper=False, unitriangular=True),
+    "conv1d": lambda x, w, b, padding: torch.nn.functional.conv1d(x, w, b, padding=padding, groups=w.shape[0]),
     "grouped_mm": lambda x, matrices, ends, rows: torch.nn.functional.grouped_mm(x, matrices, offs=ends),
 }
 

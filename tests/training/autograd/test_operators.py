@@ -94,6 +94,14 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
     "unbind": (lambda F, x: x.unbind(1)[2], (X,)),
     "cat": (lambda F, x, y: F.cat((x, y), -1), (X, Y)),
     "cat with a frozen": (lambda F, x, y: F.cat((x, y), 0), (X, INPUT)),
+    "cat of images with channels next to each other": (
+        lambda F, x: F.cat([x.view(3, 5, 4, 2).permute(0, 3, 1, 2)] * 2, -1).reshape(6, 40),
+        (X,),
+    ),
+    "contiguous cast of such an image": (
+        lambda F, x: F.to_contiguous(x.float().view(3, 5, 4, 2).permute(0, 3, 1, 2), F.float32),
+        (X,),
+    ),
     "stack": (lambda F, x, y: F.stack((x, y), 1), (X, Y)),
     "repeat": (lambda F, x: x.repeat(2, 1, 3, 1), (X,)),
     "repeat_interleave": (lambda F, x: x.repeat_interleave(2, 1), (X,)),
@@ -143,14 +151,32 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
         (X, Input((5, 4), requires_grad=False)),
     ),
     "parts of a new tensor": (
-        lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, 0, 8), y, 8, 16),
+        lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, -1, (0, 8)), y, -1, (8, 16)),
         (X, Y),
     ),
     "parts of another type": (
-        lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, 0, 8), y.float(), 8, 16),
+        lambda F, x, y: F.copy_into(F.copy_into(F.new_empty(x, (3, 5, 16)), x, -1, (0, 8)), y.float(), -1, (8, 16)),
         (X, Y),
     ),
     "max": (lambda F, x: F.max_values(x, -1), (X,)),
+    "elements of a tensor of zeros": (
+        lambda F, x, y: F.copy_into(F.copy_into(F.zeros_like(x), y.sum(1), 1, 1), x[:, 0], 1, 4),
+        (X, Y),
+    ),
+    "cumsum": (lambda F, x: F.cumsum(x, 1), (X,)),
+    "triangular system": (
+        lambda F, a, b: F.solve_triangular(a.float(), b.float()),
+        (Input((2, 3, 5, 5)), Input((2, 3, 5, 4))),
+    ),
+    "triangle above": (
+        lambda F, x: x.masked_fill(F.triu(F.ones((5, 5), dtype=F.bool), 1)[:, :4], 0.0),
+        (Input((5, 4)),),
+    ),
+    "conv1d of each channel": (
+        lambda F, x, w, b: F.conv1d(x.transpose(1, 2), w, b, 3)[:, :, :5],
+        (X, Input((8, 1, 4)), Input((8,))),
+    ),
+    "conv1d without bias": (lambda F, x, w: F.conv1d(x.transpose(1, 2), w, None, 3), (X, Input((8, 1, 4)))),
     "topk": (lambda F, x: F.topk(x, 2, -1)[0], (X,)),
     "grouped_mm": (
         lambda F, x, w, e: F.grouped_mm(x.to(F.bfloat16), w.to(F.bfloat16).transpose(-2, -1), e, (2, 0, 5)),

@@ -15,6 +15,8 @@ import transformers
 
 BATCH = 3
 TOKENS = 10
+#: Of a class whose layers run by chunks of 64 tokens: more than one chunk.
+LONGER = {"Qwen3NextForCausalLM": 70}
 WORDS = 77
 
 #: Keys of each class's ``config.json``, as Hugging Face writes it.
@@ -46,4 +48,10 @@ def inputs(name: str, dtype: torch.dtype = torch.float32) -> dict[str, torch.Ten
     if name.startswith("ViT"):
         pixels = torch.randn(BATCH, 3, 16, 16, dtype=dtype)
         return {"pixel_values": pixels, "labels": torch.randint(0, 7, (BATCH,))}
-    return {"input_ids": torch.randint(3, WORDS, (BATCH, TOKENS)), "labels": torch.randint(3, WORDS, (BATCH, TOKENS))}
+    shape = (BATCH, tokens(name))
+    return {"input_ids": torch.randint(3, WORDS, shape), "labels": torch.randint(3, WORDS, shape)}
+
+
+def tokens(name: str) -> int | None:
+    """Tokens of a sequence; None of images."""
+    return None if name.startswith("ViT") else LONGER.get(name, TOKENS)

@@ -147,7 +147,8 @@ class _Watch:
                     self.numbers.pop(_address(leaf), None)
                 elif _address(leaf) not in before:
                     self._number(leaf, name)
-                if name != "detach":  # autograd takes one of each output that it saves
+                # Autograd takes a detached one of each output that it saves; products expand what has the shape.
+                if name != "detach" and not (name == "expand" and _key(leaf) in self.producers):
                     self.producers[_key(leaf)] = name
         return result
 

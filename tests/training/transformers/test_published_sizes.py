@@ -68,6 +68,16 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
         },
         107.8,
     ),
+    "Qwen3-Next-80B-A3B": (
+        {
+            "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "vocab_size": 151936,
+            "hidden_size": 2048, "intermediate_size": 5120, "moe_intermediate_size": 512,
+            "shared_expert_intermediate_size": 512, "num_hidden_layers": 48, "num_attention_heads": 16,
+            "num_key_value_heads": 2, "head_dim": 256, "num_experts": 512, "num_experts_per_tok": 10,
+            "full_attention_interval": 4, "partial_rotary_factor": 0.25, "torch_dtype": "bfloat16",
+        },
+        79.7,
+    ),
 }  # fmt: skip
 
 

@@ -41,8 +41,7 @@ def assert_equal(name: str, recipe: Any, attention: Any) -> None:
     autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else None
     with cuda_rules("efficient" if attention == "efficient" else "flash"):
         measured = measure(model, configs.inputs(name, dtype), steps=1, autocast=autocast)
-    sequence = None if name.startswith("ViT") else configs.TOKENS
-    tape = symbolic_step(configs.CONFIGS[name], configs.BATCH, sequence, recipe, attention)
+    tape = symbolic_step(configs.CONFIGS[name], configs.BATCH, configs.tokens(name), recipe, attention)
     assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
     assert peak_of_tape(tape) == max(measured.curve())

@@ -75,6 +75,10 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"q_lora_rank": None, "rope_interleave": False, "norm_topk_prob": False, "attention_bias": True},
     ),
     "no-normalized-heads": ("Glm4MoeForCausalLM", {"use_qk_norm": False, "attention_bias": True, "n_group": 2}),
+    "recurrences-alone": (
+        "Qwen3NextForCausalLM",
+        {"full_attention_interval": 4, "decoder_sparse_step": 2, "linear_num_key_heads": 4, "norm_topk_prob": False},
+    ),
     "chunks": ("Llama4ForCausalLM", {"attention_chunk_size": 4, "num_experts_per_tok": 2}),
     "without-positions": ("Llama4ForCausalLM", {"no_rope_layer_interval": 1, "use_qk_norm": False}),
     "full-sinks": (
@@ -96,7 +100,7 @@ def assert_equal(name: str, recipe: str, attention: Any, packed: int = 1) -> Non
     autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else None
     with cuda_rules("efficient" if attention == "efficient" else "flash"):
         measured = measure(model, batch, steps=1, autocast=autocast)
-    sequence = None if name.startswith("ViT") else configs.TOKENS
+    sequence = configs.tokens(name)
     tape = step(configs.CONFIGS[name], recipe, ConfigOptions(sequence=sequence, attention=attention, packed=packed))
     assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""

@@ -96,3 +96,14 @@ def rotated(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tenso
     q_embed = (query * cos) + (rotate_half(query) * sin)
     k_embed = (key * cos) + (rotate_half(key) * sin)
     return q_embed, k_embed
+
+
+def rotated_partly(query: Tensor, key: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """Rotate the first features of queries and keys, of shape (batch, heads, tokens, features)."""
+    rotary_dim = cos.shape[-1]
+    q_rot, q_pass = query[..., :rotary_dim], query[..., rotary_dim:]
+    k_rot, k_pass = key[..., :rotary_dim], key[..., rotary_dim:]
+    q_embed, k_embed = rotated(q_rot, k_rot, cos, sin)
+    q_embed = F.cat([q_embed, q_pass], -1)
+    k_embed = F.cat([k_embed, k_pass], -1)
+    return q_embed, k_embed

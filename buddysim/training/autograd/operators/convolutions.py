@@ -1,4 +1,4 @@
-"""Convolutions without padding, of which patches of images are made."""
+"""Convolutions: of patches of images, and of each channel of a sequence."""
 
 from __future__ import annotations
 
@@ -51,4 +51,43 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor, stride: tuple[int, int]) -> 
     tape.launch(_KERNEL, (x, weight, bias), (result,), (product,))
     if x.records or weight.records or bias.records:
         ConvolutionBackward0(x, weight, bias, product, result)
+    return result
+
+
+class DepthwiseBackward0(GraphNode):
+    """One kernel for the gradients of input, weight and bias."""
+
+    __slots__ = ("bias", "flops")
+    name = "ConvolutionBackward0"
+
+    def __init__(self, x: Tensor, weight: Tensor, bias: Tensor | None, flops: int, result: Tensor) -> None:
+        super().__init__(x.storage.tape, (x, weight, bias))
+        self.flops, self.bias = flops, bias.shape if bias is not None else None
+        self.save("input", x)
+        self.save("weight", weight)
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        x, weight = self.saved
+        name = "convolution_backward"
+        first = self.tape.empty(x.shape, x.dtype, name) if self.needs(0) else None
+        second = self.tape.empty(weight.shape, weight.dtype, name) if self.needs(1) else None
+        third = self.tape.empty(self.bias, weight.dtype, name) if self.bias is not None and self.needs(2) else None
+        results = [one for one in (first, second, third) if one is not None]
+        self.tape.launch(name, (gradient, x, weight), results, flops=2 * self.flops)
+        return first, second, third
+
+
+def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None, padding: int) -> Tensor:
+    """Each channel of sequences (batch x channels x tokens) by a kernel of its own, zeros at both ends."""
+    tape = x.storage.tape
+    x, weight = tape.lower(x), tape.lower(weight)
+    bias = tape.lower(bias) if bias is not None else None
+    (batch, channels, tokens), width = x.shape, weight.shape[-1]
+    result = tape.empty((batch, channels, tokens + 2 * padding - width + 1), x.dtype, _KERNEL)
+    flops = 2 * result.numel() * width
+    reads = [one for one in (x, weight, bias) if one is not None]
+    tape.launch(_KERNEL, reads, (result,), flops=flops)
+    if any(one.records for one in reads):
+        DepthwiseBackward0(x, weight, bias, flops, result)
     return result

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from buddysim.base.errors import BuddysimError
 from buddysim.training.autograd.dtypes import DType
-from buddysim.training.autograd.layout import contiguous_strides, is_contiguous, normalized, preserved_strides
+from buddysim.training.autograd.layout import (
+    Shape,
+    channels_last_strides,
+    contiguous_strides,
+    is_channels_last,
+    is_contiguous,
+    normalized,
+    preserved_strides,
+)
 from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import pointwise, reductions, views
 from buddysim.training.autograd.tensor import Tensor
@@ -50,10 +58,22 @@ class ToCopyBackward0(GraphNode):
 
 def to(x: Tensor, dtype: DType) -> Tensor:
     """The tensor itself where it has the type, else a copy that has."""
-    if x.dtype is dtype:
+    return x if x.dtype is dtype else _cast(x, dtype, preserved_strides(x.shape, x.strides))
+
+
+def to_contiguous(x: Tensor, dtype: DType) -> Tensor:
+    """The tensor itself where it has the type and isn't taken for an image, else a contiguous copy.
+
+    That is ``x.to(dtype, memory_format=torch.contiguous_format)``, which leaves other layouts as they are.
+    """
+    if x.dtype is dtype and not is_channels_last(x.shape, x.strides):
         return x
+    return _cast(x, dtype, contiguous_strides(x.shape))
+
+
+def _cast(x: Tensor, dtype: DType, strides: Shape) -> Tensor:
     tape = x.storage.tape
-    result = tape.empty(x.shape, dtype, "_to_copy", preserved_strides(x.shape, x.strides))
+    result = tape.empty(x.shape, dtype, "_to_copy", strides)
     tape.launch("_to_copy", (x,), (result,))
     if x.records and dtype.is_floating_point:
         ToCopyBackward0(x).returns(result)
@@ -87,7 +107,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         raise BuddysimError(f"tensors of shapes {[one.shape for one in tensors]} can't be joined along dimension {dim}")
     extent = sum([one.shape[dim] for one in tensors])
     shape = (*first.shape[:dim], extent, *first.shape[dim + 1 :])
-    result = tape.empty(shape, pointwise.result_type(*tensors), "cat")
+    strides = channels_last_strides(shape) if all(is_channels_last(one.shape, one.strides) for one in tensors) else None
+    result = tape.empty(shape, pointwise.result_type(*tensors), "cat", strides)
     tape.launch("cat", tensors, (result,))
     if any(one.records for one in tensors):
         CatBackward0(tensors, dim).returns(result)

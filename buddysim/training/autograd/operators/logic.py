@@ -53,6 +53,11 @@ def tril(x: Tensor) -> Tensor:
     return pointwise("tril", x)
 
 
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The upper triangle, zeros below."""
+    return pointwise("triu", x)
+
+
 def floor(x: Tensor) -> Tensor:
     """The next integer below."""
     return pointwise("floor", x)

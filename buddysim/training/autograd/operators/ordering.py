@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from buddysim.training.autograd.dtypes import DType, int64
-from buddysim.training.autograd.layout import Shape, normalized
+from buddysim.training.autograd.layout import Shape, normalized, preserved_strides
 from buddysim.training.autograd.node import Gradients, GraphNode
 from buddysim.training.autograd.operators import arithmetic, copies, views
 from buddysim.training.autograd.operators.fills import filled
+from buddysim.training.autograd.operators.pointwise import pointwise
 from buddysim.training.autograd.tensor import Tensor
 
 
+class CumsumBackward0(GraphNode):
+    """Sums of the gradient from behind."""
+
+    __slots__ = ("dim", "dtype")
+    name = "CumsumBackward0"
+
+    def __init__(self, x: Tensor, dim: int, result: Tensor) -> None:
+        super().__init__(x.storage.tape, (x,))
+        self.dim, self.dtype = dim, x.dtype
+        self.returns(result)
+
+    def backward(self, gradient: Tensor) -> Gradients:
+        gradient = copies.to(gradient, self.dtype)
+        turned = pointwise("flip", gradient)
+        summed = cumsum(turned, self.dim, turned.dtype)
+        return (pointwise("flip", summed),)
+
+
 def cumsum(x: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
-    """Sums of all elements up to each one along a dimension; of integers as int64. Without a gradient."""
+    """Sums of all elements up to each one along a dimension; of integers as int64."""
     tape = x.storage.tape
-    result = tape.empty(x.shape, dtype or (x.dtype if x.dtype.is_floating_point else int64), "cumsum")
+    dtype = dtype or tape.single_type(x) or (x.dtype if x.dtype.is_floating_point else int64)
+    result = tape.empty(x.shape, dtype, "cumsum", preserved_strides(x.shape, x.strides))
     tape.launch("cumsum", (x,), (result,))
+    if x.records:
+        CumsumBackward0(x, dim, result)
     return result
 
 
