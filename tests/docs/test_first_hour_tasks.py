@@ -14,11 +14,11 @@ import pytest
 from tests.docs.shell import ROOT, typed
 
 TASKS = tomllib.loads((Path(__file__).parent / "first_hour_tasks.toml").read_text(encoding="utf-8"))["task"]
-LEAST_TASKS = 20
+MIN_TASKS = 20
 
 
 def test_each_task_has_its_commands_on_its_page() -> None:
-    assert len({task["want"] for task in TASKS}) == len(TASKS) >= LEAST_TASKS
+    assert len({task["want"] for task in TASKS}) == len(TASKS) >= MIN_TASKS
     for task in TASKS:
         page = re.sub(r" *\\\n *", " ", (ROOT / task["page"]).read_text(encoding="utf-8"))
         missing = [
