@@ -14,6 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from buddysim.base.budget import within_budget
 from buddysim.base.counter import unit_and_text
 from buddysim.base.errors import BuddysimError
 from buddysim.base.kinds import registry
@@ -39,6 +40,7 @@ _TIMES = {"time_ps", "time_ms"}
 _COMMANDS = "'run --json' or 'train --json' writes it"
 
 
+@within_budget
 def read_results(
     path: str | os.PathLike[str], written_by: str = _COMMANDS, text_of: Callable[[str], str] = str
 ) -> SavedTable:

@@ -100,7 +100,9 @@ def _draw_times(axes: Axes, schemes: Sequence[str], results: Results) -> None:
 def _compression_ratio(result: Mapping[str, Any]) -> str:
     """The compression ratio; of synthetic sizes, its range over seeds."""
     low, high = result.get("compression.synthetic_min_ratio"), result.get("compression.synthetic_max_ratio")
-    return f"{result['compression.ratio']:.2f}x" if low is None else f"{low:.2f}x to {high:.2f}x, synthetic sizes"
+    if low is None or high is None:
+        return f"{result['compression.ratio']:.2f}x"
+    return f"{low:.2f}x to {high:.2f}x, synthetic sizes"
 
 
 def _draw_traffic(axes: Axes, schemes: Sequence[str], results: Results) -> None:

@@ -139,6 +139,11 @@ def test_no_command_divides_by_a_time_of_zero(
     assert main([part.format(saved(training, tmp_path)) for part in OF_TRAINING[0]]) == 0
 
 
+def test_half_a_range_of_ratios_is_none(replay: dict[str, Any], tmp_path: Path) -> None:
+    replay["buddy"]["footprint.buddy_bytes"], replay["buddy"]["compression.synthetic_min_ratio"] = 3, 1.5
+    assert main([part.format(saved(replay, tmp_path)) for part in OF_REPLAY[0]]) == 0
+
+
 def test_a_bug_in_a_figure_is_not_the_files(
     replay: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

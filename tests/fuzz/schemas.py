@@ -18,6 +18,7 @@ from buddysim.formats.activations.records import PayloadSize
 from buddysim.formats.operator_graph import OperatorGraph
 from buddysim.importers.opencl import bundle
 from buddysim.sweep.jobs import JobsFile
+from buddysim.sweep.stored_finding import StoredFinding
 from buddysim.sweep.study import StudyTables
 from buddysim.training.against import trace_file
 from buddysim.training.architectures.read_config import UnreadConfig, parse_config
@@ -124,6 +125,8 @@ def typed_files() -> list[TypedFile]:
         _schema("study", StudyTables, good_files.study()),
         _schema("head of a spooled snapshot", SpooledHead,
                 {"iteration": 0, "loss": None, "compressor": "bpc", "storages": [["a", "weight", 128, True]]}),
+        _schema("stored finding", StoredFinding,
+                {"title": "a", "columns": ["x"], "rows": [[1]], "notes": ["n"], "provenance": {}}),
         _schema("progress", ProgressFields, {"iterations": 1, "finished": False, "problem": ""}),
         _python("memory snapshot", SNAPSHOT, snapshot),
         _python("event of a snapshot", EVENT, snapshot["device_traces"][0][0]),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from buddysim.base.budget import within_budget
 from buddysim.base.errors import BuddysimError
 from buddysim.base.saved_results import MAX_FILE_BYTES
 from buddysim.base.schema import Schema, checked
@@ -85,6 +86,7 @@ class MemoryOfScheme:
     peak_text: str = ""
 
 
+@within_budget
 def read_memory(path: Path) -> list[MemoryOfScheme]:
     """Return the memory of each scheme of a timeline, in their order.
 
