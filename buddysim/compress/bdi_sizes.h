@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "processor.h"
+
 enum { BDI_SCALAR = 0, BDI_AVX2 = 1 };
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(BUDDYSIM_NO_SIMD)
@@ -138,7 +140,7 @@ __attribute__((target("avx2"))) static void bdi_sizes_avx2(
 static inline int bdi_best_path(void)
 {
 #if BDI_HAS_AVX2
-    if (__builtin_cpu_supports("avx2"))
+    if (processor_has("avx2"))
         return BDI_AVX2;
 #endif
     return BDI_SCALAR;

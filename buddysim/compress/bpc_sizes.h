@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "processor.h"
+
 enum { BPC_SCALAR = 0, BPC_VECTOR_4 = 1, BPC_AVX2 = 2, BPC_PATHS = 3 };
 
 #if defined(__GNUC__) && defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&                       \
@@ -102,14 +104,14 @@ static inline uint32_t bpc_entry_bits(const uint8_t *entry, uint32_t flip)
 static inline int bpc_best_path(void)
 {
 #if BPC_HAS_AVX2
-    if (__builtin_cpu_supports("avx2"))
+    if (processor_has("avx2"))
         return BPC_AVX2;
 #endif
 #if BPC_HAS_VECTORS
-    return BPC_VECTOR_4;
-#else
-    return BPC_SCALAR;
+    if (vectors_are_allowed())
+        return BPC_VECTOR_4;
 #endif
+    return BPC_SCALAR;
 }
 
 /* bits[i]: size of entry i in bits. path: one of those up to bpc_best_path(). */

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "processor.h"
+
 enum { FPC_SCALAR = 0, FPC_AVX2 = 1 };
 
 /* The prefixes of the paper's Table 1. */
@@ -111,7 +113,7 @@ __attribute__((target("avx2"))) static void fpc_sizes_avx2(const uint8_t *data, 
 static inline int fpc_best_path(void)
 {
 #if FPC_HAS_AVX2
-    if (__builtin_cpu_supports("avx2"))
+    if (processor_has("avx2"))
         return FPC_AVX2;
 #endif
     return FPC_SCALAR;

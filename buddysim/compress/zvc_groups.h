@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "processor.h"
+
 enum { ZVC_SCALAR = 0, ZVC_AVX2 = 1, ZVC_GROUP = 32, ZVC_MASK_BYTES = 4 };
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(BUDDYSIM_NO_SIMD)
@@ -173,7 +175,7 @@ static inline int zvc_begin(void)
 {
 #if ZVC_HAS_AVX2
     zvc_make_tables();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt"))
+    if (processor_has("avx2") && __builtin_cpu_supports("popcnt"))
         zvc_path = ZVC_AVX2;
 #endif
     return zvc_path;

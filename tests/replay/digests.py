@@ -4,7 +4,7 @@
 each run and key that differs. A refactoring that says "results unchanged" runs it before and after. ``--quick`` takes
 a part of the runs. The runs: shipped traces on every preset under every scheme, every value of every choice and switch
 alone and in pairs within a section, synthetic workloads, random cases (`random_cases`), perturbed runs in threads.
-BUDDYSIM_NO_SIMD=1 takes the path of one line at a time.
+With BUDDYSIM_SIMD=plain, code without vector instructions runs, one line at a time.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "processor.h"
+
 typedef struct {            /* address_map_simd.pxd describes the fields */
     uint32_t entry;
     uint32_t masks : 8;
@@ -258,7 +260,7 @@ LOCATE complete_locations_simd(const LocationRules *rules, LineLocation *const *
 
 static inline int has_eight_lane_lookup(void)
 {
-    return __builtin_cpu_supports("avx2");
+    return processor_has("avx2");
 }
 #else
 static inline void locate_lines_simd(const LocationRules *rules, const uint64_t *lines, int n, LineLocation *locations)

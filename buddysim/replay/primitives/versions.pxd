@@ -6,11 +6,12 @@ from libc.stdint cimport int64_t
 
 cdef extern from * nogil:
     """
+    #include "processor.h"
     /* Precedes the type of a function. Cython repeats that type for the function's result, where it has no effect. */
     #if defined(__x86_64__) && defined(__GNUC__)
     #pragma GCC diagnostic ignored "-Wattributes"
     #define NEWER_CPU __attribute__((target("avx2,bmi,bmi2")))
-    #define cpu_is_newer() (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+    #define cpu_is_newer() (processor_has("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
     #else
     #define NEWER_CPU
     #define cpu_is_newer() 0
