@@ -12,11 +12,12 @@ import pytest
 from buddysim.sweep.result_rows import read_rows
 from buddysim.sweep.store import Store
 from tests.capture.opencl.running import needs_opencl
+from tests.docs.notebook_cells import shell_of
 from tests.docs.shell import ROOT, typed
 from tests.docs.shown import MIN_CHANGE, changes_along
 
 TUTORIAL = (ROOT / "docs" / "tutorials" / "first-hour.md").read_text(encoding="utf-8").replace("\\\n", "")
-BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
+CELLS = shell_of(ROOT / "docs" / "tutorials" / "first-hour.md")
 INSTALL = re.findall(r"^```sh install\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -44,7 +45,7 @@ def test_what_is_installed_is_what_the_project_asks_for() -> None:
 def test_the_commands(tmp_path: Path) -> None:
     pytest.importorskip("pyopencl")
     needs_opencl()
-    done = typed(BLOCKS, tmp_path, 900)
+    done = typed(CELLS, tmp_path, 900)
     assert "24 points: 0 in the store, 24 to simulate" in done.stderr
     assert (tmp_path / "out" / "l2.png").stat().st_size > 10_000
     assert (tmp_path / "out" / "threshold.pdf").stat().st_size > 5_000

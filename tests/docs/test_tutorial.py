@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from buddysim.trace import open_trace
+from tests.docs.notebook_cells import cells_of
 from tests.docs.test_commands import cut_or_too_wide
+from tools.tutorial_notebooks import SHELL
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "tutorials" / "capture.md"
@@ -28,7 +30,7 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 def lines(kind: str, page: Path = PAGE) -> list[str]:
-    return [line for name, block in blocks(page) if name == kind for line in block.splitlines()]
+    return [line for name, cell in cells_of(page) if name == kind for line in cell.splitlines() if line != SHELL]
 
 
 def walk(folder: Path, kind: str, page: Path = PAGE) -> list[str]:

@@ -11,11 +11,11 @@ import pytest
 
 from buddysim.sweep.result_rows import read_rows
 from buddysim.sweep.store import Store
+from tests.docs.notebook_cells import shell_of
 from tests.docs.shell import ROOT, typed
 from tests.docs.shown import MIN_CHANGE, changes_along
 
-TUTORIAL = (ROOT / "docs" / "tutorials" / "sweep.md").read_text(encoding="utf-8").replace("\\\n", "")
-BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTALL)
+CELLS = shell_of(ROOT / "docs" / "tutorials" / "sweep.md")
 
 
 @pytest.mark.slow
@@ -26,7 +26,7 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```", TUTORIAL, flags=re.MULTILINE | re.DOTA
 def test_the_tutorial(tmp_path: Path) -> None:
     for name in ("docs", "traces"):
         (tmp_path / name).symlink_to(ROOT / name)
-    done = typed(BLOCKS, tmp_path, 600, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    done = typed(CELLS, tmp_path, 600, XDG_CACHE_HOME=str(tmp_path / "cache"))
     store = Store.at(tmp_path / "out" / "tutorial")
     replays = 2 * 3 * (2 + 1 + 1)  # traces, links; thresholds of buddy, then pinned-host and ideal, which have none
     trainings = 4 * 4 * 4 * 4
