@@ -9,6 +9,7 @@ from buddysim.training.autograd.operators.complex import polar, view_as_complex,
 from buddysim.training.autograd.operators.convolutions import conv1d, conv2d
 from buddysim.training.autograd.operators.copies import cat, pad, stack, to_contiguous
 from buddysim.training.autograd.operators.dropouts import dropout
+from buddysim.training.autograd.operators.einsums import einsum
 from buddysim.training.autograd.operators.fills import new_ones, ones, ones_like, zeros, zeros_like
 from buddysim.training.autograd.operators.functions import abs_, clamp, cos, erf, exp, log, rsqrt, sin, sqrt, square
 from buddysim.training.autograd.operators.gathers import gather, index, index_add, index_put_, scatter_
@@ -68,6 +69,7 @@ __all__ = [
     "diff",
     "div",
     "dropout",
+    "einsum",
     "embedding",
     "empty",
     "empty_like",

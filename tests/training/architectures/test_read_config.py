@@ -251,6 +251,13 @@ def test_a_recurrence_does_not_end_with_a_document() -> None:
     assert text == "linear_num_value_heads: expected a multiple of linear_num_key_heads 3, found 4"
 
 
+def test_heads_of_mamba_have_the_expanded_features() -> None:
+    mamba2 = TINY["Mamba2ForCausalLM"]
+    text = problem_of({**mamba2, "num_heads": 3})
+    assert text == "num_heads: expected 64 (expand x hidden_size) / head_dim 16, found 3"
+    assert problem_of({**mamba2, "n_groups": 3}) == "num_heads: expected a multiple of n_groups 3, found 4"
+
+
 def test_class_and_type_may_not_contradict_each_other() -> None:
     text = problem_of({**LLAMA, "model_type": "qwen2"})
     assert text == "model_type: expected 'llama', as architectures has LlamaForCausalLM, found 'qwen2'"

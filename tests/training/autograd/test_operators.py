@@ -98,6 +98,10 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
         lambda F, x: F.cat([x.view(3, 5, 4, 2).permute(0, 3, 1, 2)] * 2, -1).reshape(6, 40),
         (X,),
     ),
+    "pad of such an image": (
+        lambda F, x: F.pad(x.view(3, 5, 4, 2).permute(0, 3, 1, 2), (0, 0, 0, 2, 0, 1)).reshape(9, 28),
+        (X,),
+    ),
     "contiguous cast of such an image": (
         lambda F, x: F.to_contiguous(x.float().view(3, 5, 4, 2).permute(0, 3, 1, 2), F.float32),
         (X,),
@@ -162,6 +166,19 @@ PROGRAMS: dict[str, tuple[Program, tuple[Input, ...]]] = {
     "elements of a tensor of zeros": (
         lambda F, x, y: F.copy_into(F.copy_into(F.zeros_like(x), y.sum(1), 1, 1), x[:, 0], 1, 4),
         (X, Y),
+    ),
+    "einsum": (lambda F, x, y: F.einsum("bclhn,bcshn->bclsh", x, y), (Input((3, 2, 4, 2, 6)), Input((3, 2, 5, 2, 6)))),
+    "einsum, one chunk": (
+        lambda F, x, y: F.einsum("bclsh,bcshp->bclhp", x, y),
+        (Input((3, 1, 4, 5, 2)), Input((3, 1, 5, 2, 6))),
+    ),
+    "einsum, results of the second first": (
+        lambda F, x, y: F.einsum("bclhn,bclhp->bchpn", x, y),
+        (Input((3, 2, 5, 2, 6)), Input((3, 2, 5, 2, 4))),
+    ),
+    "einsum, one of two summed": (
+        lambda F, x, y: F.einsum("bzch,bzhpn->bchpn", x, y),
+        (Input((3, 3, 3, 2)), Input((3, 3, 2, 5, 4))),
     ),
     "cumsum": (lambda F, x: F.cumsum(x, 1), (X,)),
     "triangular system": (

@@ -22,8 +22,8 @@ WORDS = 77
 #: Keys of each class's ``config.json``, as Hugging Face writes it.
 CONFIGS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
-#: Classes that `transformers` runs with its own attention alone.
-EAGER_ONLY = ("Gemma2ForCausalLM", "MptForCausalLM", "BloomForCausalLM", "GptOssForCausalLM")
+#: Classes that `transformers` runs with its own attention alone, or without any.
+EAGER_ONLY = ("Gemma2ForCausalLM", "MptForCausalLM", "BloomForCausalLM", "GptOssForCausalLM", "Mamba2ForCausalLM")
 
 
 def build(name: str, attention: str = "eager", dtype: torch.dtype = torch.float32) -> torch.nn.Module:

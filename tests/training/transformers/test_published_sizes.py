@@ -78,6 +78,14 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
         },
         79.7,
     ),
+    "mamba2-2.7b": (
+        {
+            "architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2", "vocab_size": 50288, "hidden_size": 2560,
+            "num_hidden_layers": 64, "num_heads": 80, "head_dim": 64, "state_size": 128, "n_groups": 1,
+            "tie_word_embeddings": True,
+        },
+        2.7,
+    ),
 }  # fmt: skip
 
 

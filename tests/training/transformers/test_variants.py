@@ -75,6 +75,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"q_lora_rank": None, "rope_interleave": False, "norm_topk_prob": False, "attention_bias": True},
     ),
     "no-normalized-heads": ("Glm4MoeForCausalLM", {"use_qk_norm": False, "attention_bias": True, "n_group": 2}),
+    "one-chunk": (
+        "Mamba2ForCausalLM",
+        {"chunk_size": 16, "n_groups": 1, "use_bias": True, "use_conv_bias": False, "residual_in_fp32": False},
+    ),
+    "whole-chunks": ("Mamba2ForCausalLM", {"chunk_size": 5, "n_groups": 4, "tie_word_embeddings": True}),
     "recurrences-alone": (
         "Qwen3NextForCausalLM",
         {"full_attention_interval": 4, "decoder_sparse_step": 2, "linear_num_key_heads": 4, "norm_topk_prob": False},

@@ -212,7 +212,9 @@ def _padded(x: Tensor, pad: Sequence[int]) -> Tensor:
     for number in range(len(pad) // 2):
         shape[-1 - number] += pad[2 * number] + pad[2 * number + 1]
     tape = x.storage.tape
-    cut = preserved_strides(tuple(shape), x.strides) if max(pad) <= 0 else None  # elements left out alone: a clone
-    result = tape.empty(tuple(shape), x.dtype, "constant_pad_nd", cut)
+    strides = preserved_strides(tuple(shape), x.strides) if max(pad) <= 0 else None  # elements left out alone: a clone
+    if strides is None and is_channels_last(x.shape, x.strides):
+        strides = channels_last_strides(tuple(shape))
+    result = tape.empty(tuple(shape), x.dtype, "constant_pad_nd", strides)
     tape.launch("constant_pad_nd", (x,), (result,))
     return result

@@ -48,7 +48,7 @@ def max_(x: Tensor) -> Tensor:
     return reduced("max", x, tuple(range(len(x.shape))), False, x.dtype)
 
 
-def tril(x: Tensor) -> Tensor:
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle, zeros above."""
     return pointwise("tril", x)
 
