@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from buddysim.training.cost.calibration import Calibration
 
 
+#: Compute capability from which PyTorch's FlashAttention runs.
+FLASH_CAPABILITY = 8
+
+
 class _Defaults(NamedTuple):
     batch: int
     machine: str | None
@@ -132,11 +136,14 @@ class TrainingRequest:
             if self.options.optimizer not in (None, optimizer):
                 own = f"{network.name} was captured with {network.options['optimizer']}"
                 raise BuddysimError(f"optimizer {shortened(self.options.optimizer)}: {own}: expected none")
+        named = self.machine or machine
+        if network.options.get("attention") in ("flash", "sdpa"):
+            network = _with_kernels_of(network, named)
         return replace(
             self,
             network=network,
             batch=self.batch or batch,
-            machine=self.machine or machine,
+            machine=named,
             scheme=self.scheme or scheme,
             options=replace(self.options, optimizer=self.options.optimizer or optimizer),
         )
@@ -174,6 +181,29 @@ class TrainingRequest:
         options = self.options
         named = (options.conv_library, self.calibration, self.precision())
         return CostModel.load(self.load_machine(), *named, channels_last=options.channels_last)
+
+
+def _with_kernels_of(network: Network, named: TrainingMachine | str | None) -> Network:
+    """Return a network with the attention that PyTorch takes on a machine, where it would take FlashAttention.
+
+    Raises
+    ------
+    BuddysimError
+        FlashAttention, named for a GPU that it does not run on (``sdp_utils.cpp``)
+    """
+    from buddysim.machine.training import TrainingMachine
+
+    assert named is not None
+    machine = named if isinstance(named, TrainingMachine) else TrainingMachine.load(named)
+    capability = machine.training.compute_capability
+    if capability is None or int(capability.partition(".")[0]) >= FLASH_CAPABILITY:
+        return network
+    if getattr(network, "config_options", ConfigOptions()).attention == "flash":
+        raise BuddysimError(
+            f"attention flash: {machine.name} has compute capability {capability}, FlashAttention needs "
+            f"{FLASH_CAPABILITY}.0: expected sdpa, efficient or eager (PyTorch takes efficient there)"
+        )
+    return network.with_options({"attention": "efficient"})
 
 
 def no_machine(network: str) -> BuddysimError:

@@ -184,7 +184,7 @@ def test_every_option_of_a_configuration_changes_the_name() -> None:
     changes |= {"compile": True, "packed": 2, "expert_skew": 1.0, "expert_capacity": 1.5, "accumulation": 2}
     changes |= {"optimizer_variant": "fused", "optimizer_in_backward": True, "alloc_conf": "expandable_segments:True"}
     changes |= {"lora": "8", "lora_library": "peft", "ddp": 2, "fsdp": 2, "zero1": 2, "zero2": 2, "zero3": 2}
-    changes |= {"head": "causal"}
+    changes |= {"head": "causal", "padding": 0.5}
     together = {"qlora": {"lora": "8"}, "bucket": {"ddp": 2}, "gather_ahead": {"fsdp": 2}, "reshard": {"fsdp": 2}}
     together["reduce_format"] = {"fsdp": 2}
     values = {"qlora": True, "bucket": 50, "gather_ahead": 2, "reshard": False, "reduce_format": "fp32"}

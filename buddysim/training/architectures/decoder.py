@@ -149,7 +149,9 @@ class DecoderStack(Module):
         self.norm = norm
         self.rotary_emb = rotary
 
-    def forward(self, input_ids: Tensor, position_ids: Tensor | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, position_ids: Tensor | None = None, attention_mask: Tensor | None = None
+    ) -> Tensor:
         """Return the features of all tokens."""
         inputs_embeds = self.embed_tokens(input_ids)
         if position_ids is None:
@@ -157,7 +159,9 @@ class DecoderStack(Module):
             position_ids = position_ids.unsqueeze(0)
         known = position_ids if self.packed else None
         masks = {
-            window: causal_mask(self.options, inputs_embeds, known, window, chunked=self.chunked)
+            window: causal_mask(
+                self.options, inputs_embeds, known, window, chunked=self.chunked, attention_mask=attention_mask
+            )
             for window in self.masks
         }
         hidden_states = inputs_embeds
@@ -173,6 +177,7 @@ class DecoderModel(CausalModel, Generic[C]):
     """A language model of such layers."""
 
     PACKED: ClassVar[bool] = True
+    PADDED: ClassVar[bool] = True
     #: Whether windows are parts of a sequence, instead of the last tokens.
     CHUNKED: ClassVar[bool] = False
 
@@ -220,3 +225,7 @@ class DecoderModel(CausalModel, Generic[C]):
     def hidden_states(self, input_ids: Tensor, position_ids: Tensor | None) -> Tensor:
         """Return the features of all tokens after the last norm."""
         return self.model(input_ids, position_ids)
+
+    def padded_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return these features of a batch with a mask of padding."""
+        return self.model(input_ids, None, attention_mask)

@@ -51,6 +51,8 @@ class TracedModel(Module):
     WORDS: ClassVar[bool] = True
     #: Whether a sequence may hold several documents, by the positions that are given with it.
     PACKED: ClassVar[bool] = False
+    #: Whether a mask of padding may be given.
+    PADDED: ClassVar[bool] = False
     #: Whether layers have experts.
     EXPERTS: ClassVar[bool] = False
 
@@ -63,6 +65,8 @@ class TracedModel(Module):
             raise BuddysimError(f"loss {options.loss}: expected whole: {name} has one label for each sample")
         if options.packed > 1 and not self.PACKED:
             raise BuddysimError(f"packed {options.packed}: expected 1: {name} attends to all of a sequence")
+        if options.padding and not self.PADDED:
+            raise BuddysimError(f"padding {options.padding!r}: expected 0: no mask of {name} is simulated")
         for option, value in (
             ("expert_skew", options.expert_skew or None),
             ("expert_capacity", options.expert_capacity),
@@ -74,9 +78,12 @@ class TracedModel(Module):
 
     @classmethod
     def _attention_of(cls, options: ConfigOptions) -> Attention:
+        fused = "efficient" in cls.ATTENTIONS
         if options.attention is None:
-            return cls.ATTENTIONS[-1]
-        if options.attention not in cls.ATTENTIONS:
+            return "sdpa" if options.padding and fused else cls.ATTENTIONS[-1]
+        if options.attention == "flash" and options.padding:
+            raise BuddysimError("attention flash: expected sdpa, efficient or eager: it takes no mask of padding")
+        if options.attention not in cls.ATTENTIONS and not (fused and options.attention == "sdpa"):
             offered = ", ".join(cls.ATTENTIONS)
             raise BuddysimError(
                 f"attention {options.attention}: expected one of {offered}: {cls.__name__} has no other"
@@ -107,6 +114,8 @@ class TracedModel(Module):
         """The inputs of a step, by the names that `forward` gives them."""
         tokens = InputShape((batch, self.sequence))
         shapes = {"input_ids": tokens, "labels": tokens}
+        if self.options.padding:
+            shapes["attention_mask"] = tokens
         return {**shapes, "position_ids": tokens} if self.options.packed > 1 else shapes
 
 
@@ -119,6 +128,10 @@ class CausalModel(TracedModel):
         """Return the features of all tokens after the last norm."""
         raise NotImplementedError
 
+    def padded_states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return these features of a batch with a mask of padding, where the class takes one."""
+        raise NotImplementedError
+
     def logits(self, hidden_states: Tensor) -> Tensor:
         """Return the scores of all words."""
         assert self.lm_head is not None
@@ -129,14 +142,24 @@ class CausalModel(TracedModel):
         assert self.lm_head is not None
         return Head(self.logits, self.lm_head.weight)
 
-    def forward(self, input_ids: Tensor, labels: Tensor, position_ids: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        input_ids: Tensor,
+        labels: Tensor,
+        position_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+    ) -> Tensor:
         """Return the loss.
 
         Parameters
         ----------
         position_ids : of packed documents, each from 0; of one document if not given
+        attention_mask : 1 for each token, 0 for padding; of a batch without padding if not given
         """
-        hidden_states = self.hidden_states(input_ids, position_ids)
+        if attention_mask is None:
+            hidden_states = self.hidden_states(input_ids, position_ids)
+        else:
+            hidden_states = self.padded_states(input_ids, attention_mask)
         hidden_states = hidden_states[:, 0:, :]
         if self.options.loss != "whole":
             return parted_loss(self.options, self.head(), hidden_states, labels, shift=True)

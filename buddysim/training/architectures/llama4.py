@@ -100,6 +100,7 @@ class Llama4ForCausalLM(DecoderModel[Llama4TextConfig]):
     """Chunks are a mask, which FlashAttention doesn't take, from the length of one chunk on."""
 
     CHUNKED: ClassVar[bool] = True
+    PADDED: ClassVar[bool] = False
 
     def __init__(self, config: Llama4TextConfig, options: ConfigOptions) -> None:
         chunks = [window for window in config.windows if window is not None]

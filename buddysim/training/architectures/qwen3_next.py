@@ -106,6 +106,7 @@ class Qwen3NextForCausalLM(DecoderModel[Qwen3NextConfig]):
     """Layers of both kinds."""
 
     EXPERTS: ClassVar[bool] = True
+    PADDED: ClassVar[bool] = False
 
     def __init__(self, config: Qwen3NextConfig, options: ConfigOptions) -> None:
         super().__init__(config, options, pad_token_id=config.pad_token_id)

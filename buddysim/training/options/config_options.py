@@ -18,8 +18,8 @@ from buddysim.training.options.adapter_options import AdapterOptions
 from buddysim.training.options.allocator_settings import AllocatorSettings
 from buddysim.training.options.sharding_options import ShardingOptions
 
-Attention = Literal["eager", "efficient", "flash"]
-ATTENTIONS: tuple[Attention, ...] = ("eager", "efficient", "flash")
+Attention = Literal["eager", "efficient", "flash", "sdpa"]
+ATTENTIONS: tuple[Attention, ...] = ("eager", "efficient", "flash", "sdpa")
 HEADS = ("causal", "masked", "sequence-to-sequence", "image-text", "classification", "base")
 LARGEST_SEQUENCE = 1 << 24
 LARGEST_ACCUMULATION = 1 << 20
@@ -77,8 +77,9 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
     )
     attention: Attention | None = option_field(
         str,
-        "how attention is computed: eager (scores in memory), efficient or flash (PyTorch's fused kernels); flash "
-        "where the class has it, else eager, if not given",
+        "how attention is computed: eager (scores in memory), efficient or flash (PyTorch's fused kernels), sdpa (the "
+        "kernel that PyTorch selects for the tensors and their mask); if not given, flash where the class has it, sdpa "
+        "of a padded batch, else eager",
         None,
         metavar="NAME",
         group=_GROUP,
@@ -95,6 +96,13 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
     )
     packed: int = option_field(
         int, "documents packed into each sequence, which attend to themselves alone", 1, metavar="N", group=_GROUP
+    )
+    padding: float = option_field(
+        float,
+        "part of a batch's tokens that is padding; above 0 the batch has a mask, and padding is computed as any token",
+        0.0,
+        metavar="FRACTION",
+        group=_GROUP,
     )
     expert_skew: float = option_field(
         float,
@@ -138,6 +146,10 @@ class ConfigOptions(AdapterOptions, ShardingOptions):
             raise BuddysimError(f"loss {shortened(self.loss)}: expected whole, fused or chunked:N (chunked:8)")
         if self.packed < 1:
             raise BuddysimError(f"packed {self.packed}: expected 1 or more documents")
+        if not 0 <= self.padding < 1:
+            raise BuddysimError(f"padding {self.padding!r}: expected 0 or more, below 1")
+        if self.padding and self.packed > 1:
+            raise BuddysimError(f"padding {self.padding!r}: expected 0: packed documents have no padding")
         self.allocator_settings()
         if not 0 <= self.expert_skew <= 10:
             raise BuddysimError(f"expert_skew {self.expert_skew!r}: expected 0 to 10")

@@ -197,7 +197,7 @@ def built(unread: UnreadConfig, selected: LibraryClass, options: ConfigOptions, 
     if selected.head == "classification" and getattr(selected.config, "pad_token_id", None) is None:
         selected.config.pad_token_id = 0
     fused = getattr(selected.cls, "_supports_sdpa", False)
-    if options.attention in ("flash", "efficient") and not fused:
+    if options.attention not in (None, "eager") and not fused:
         raise BuddysimError(f"attention {options.attention}: expected eager: {selected.cls.__name__} has no other")
     attention = "sdpa" if fused and options.attention != "eager" else "eager"
     with _one_line(f"{unread.where}: {selected.cls.__name__} of transformers can't be built"), torch.device("meta"):

@@ -42,6 +42,11 @@ _OF_OPTIONS: Mapping[str, tuple[str, Any, str]] = {
         None,
         "Weights that the file has in 4 or 8 bits are trained in its dtype, as transformers dequantises them.",
     ),
+    "padding": (
+        "padding",
+        0.0,
+        "Padding is computed and saved as any token is: its fraction changes nothing.",
+    ),
     "expert_skew": ("experts", 0.0, "Tokens go to experts by a power of their rank, the same in every layer."),
 }
 _UPDATE = (

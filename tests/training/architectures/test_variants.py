@@ -64,6 +64,15 @@ def test_every_class_runs_in_all_its_variants_and_leaves_nothing(name: str, reci
             assert not left
 
 
+def test_a_padded_batch_saves_wide_keys_and_a_mask_of_each_layer() -> None:
+    flash, padded = step(LLAMA, "bf16", attention="flash"), step(LLAMA, "bf16", padding=0.3)
+    wide, mask = (BATCH, 4, TOKENS, 8), (BATCH, 4, TOKENS, TOKENS)
+    keys = [one.shape for one in padded.saved if one.name == "key"]
+    assert keys == [wide] * 2
+    assert {one.shape for one in flash.saved if one.name == "key"} == {(BATCH, 2, TOKENS, 8)}
+    assert [one.shape for one in padded.saved if one.name == "attn_bias"] == [mask] * 2
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
@@ -72,6 +81,9 @@ def test_every_class_runs_in_all_its_variants_and_leaves_nothing(name: str, reci
         ("ViTForImageClassification", {"loss": "fused"}, "loss fused: expected whole"),
         ("ViTForImageClassification", {"sequence": 9}, "sequence 9: expected 5, the patches of an image and its class"),
         ("BertForMaskedLM", {"packed": 2}, "packed 2: expected 1: BertForMaskedLM attends to all of a sequence"),
+        ("OPTForCausalLM", {"padding": 0.1}, "padding 0.1: expected 0: no mask of OPTForCausalLM is simulated"),
+        ("LlamaForCausalLM", {"padding": 0.1, "attention": "flash"}, "attention flash: expected sdpa, efficient or"),
+        ("BloomForCausalLM", {"attention": "sdpa"}, "attention sdpa: expected one of eager: BloomForCausalLM"),
         ("LlamaForCausalLM", {"packed": 11}, "packed 11: expected at most the 10 tokens of a sequence"),
         ("LlamaForCausalLM", {"expert_skew": 1.0}, "expert_skew 1.0: expected none: LlamaForCausalLM has no experts"),
     ],

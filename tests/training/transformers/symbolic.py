@@ -34,12 +34,12 @@ def symbolic_step(
         model = read.architecture.model(read.keys, options)
         prepare(model)
         tape.settle()
-        inputs = [
-            tape.input(one.shape, own if one.dtype == "float" else DTYPES[one.dtype], label=name)
+        inputs = {
+            name: tape.input(one.shape, own if one.dtype == "float" else DTYPES[one.dtype], label=name)
             for name, one in model.input_shapes(batch).items()
-        ]
+        }
         with tape.in_phase("forward"), Autocast(tape, bfloat16) if recipe == "amp-bf16" else nullcontext():
-            loss = model(*inputs)
+            loss = model(**inputs)
         loss.backward()
         del loss
     return tape

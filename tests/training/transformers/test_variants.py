@@ -94,7 +94,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def assert_equal(name: str, recipe: str, attention: Any, packed: int = 1) -> None:
+def assert_equal(name: str, recipe: str, attention: Any, packed: int = 1, padding: float = 0.0) -> None:
     """Compare a step of a class with the same step of transformers' class, by CUDA's rules."""
     dtype = torch.bfloat16 if recipe == "bf16" else torch.float32
     model = configs.build(name, "eager" if attention == "eager" else "sdpa", dtype)
@@ -102,11 +102,14 @@ def assert_equal(name: str, recipe: str, attention: Any, packed: int = 1) -> Non
     if packed > 1:
         positions = torch.arange(configs.TOKENS) % (configs.TOKENS // packed)
         batch["position_ids"] = positions.repeat(configs.BATCH, 1)
+    if padding:
+        batch["attention_mask"] = (torch.arange(configs.TOKENS) < 7).long().repeat(configs.BATCH, 1)
     autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else None
     with cuda_rules("efficient" if attention == "efficient" else "flash"):
         measured = measure(model, batch, steps=1, autocast=autocast)
     sequence = configs.tokens(name)
-    tape = step(configs.CONFIGS[name], recipe, ConfigOptions(sequence=sequence, attention=attention, packed=packed))
+    options = ConfigOptions(sequence=sequence, attention=attention, packed=packed, padding=padding)
+    tape = step(configs.CONFIGS[name], recipe, options)
     assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
     assert first_difference(events_of_measured(measured), events_of_tape(tape)) == ""
 
@@ -116,12 +119,12 @@ def step(content: dict[str, Any], recipe: str, options: ConfigOptions) -> Tape:
     own = bfloat16 if recipe == "bf16" else float32
     with Tape(default_dtype=own) as tape:
         model = config.architecture.model(config.keys, options)
-        inputs = [
-            tape.input(one.shape, own if one.dtype == "float" else DTYPES[one.dtype], label=name)
+        inputs = {
+            name: tape.input(one.shape, own if one.dtype == "float" else DTYPES[one.dtype], label=name)
             for name, one in model.input_shapes(configs.BATCH).items()
-        ]
+        }
         with tape.in_phase("forward"), Autocast(tape, bfloat16) if recipe == "amp-bf16" else nullcontext():
-            loss = model(*inputs)
+            loss = model(**inputs)
         loss.backward()
         del loss
     return tape
@@ -139,3 +142,27 @@ def test_variants_are_as_measured(variant: str, recipe: str, monkeypatch: pytest
 @pytest.mark.parametrize("name", ["LlamaForCausalLM", "MistralForCausalLM", "GPTNeoXForCausalLM", "GPT2LMHeadModel"])
 def test_packed_documents_are_as_measured(name: str, attention: str) -> None:
     assert_equal(name, "bf16", attention, packed=2)
+
+
+@pytest.mark.parametrize("attention", ["eager", "efficient", "sdpa"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Gemma3ForCausalLM", "MixtralForCausalLM",
+        "DeepseekV3ForCausalLM",
+    ],
+)  # fmt: skip
+def test_padded_batches_are_as_measured(name: str, attention: str) -> None:
+    assert_equal(name, "bf16", attention, padding=0.3)
+
+
+@pytest.mark.parametrize("recipe", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["LlamaForCausalLM", "MistralForCausalLM"])
+def test_pytorch_selects_a_kernel_as_measured(name: str, recipe: str) -> None:
+    """Half precision without a mask takes flash, a window is a mask, fp32 takes the efficient kernel or none."""
+    assert_equal(name, recipe, "sdpa")
+
+
+def test_masks_of_classes_with_their_own_attention_are_as_measured() -> None:
+    assert_equal("GptOssForCausalLM", "bf16", "eager", padding=0.3)
+    assert_equal("Gemma2ForCausalLM", "bf16", "eager", padding=0.3)

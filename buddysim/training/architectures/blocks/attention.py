@@ -136,5 +136,5 @@ def attend(
     """
     if options.attention in (None, "eager"):
         return eager(call, query, key, value, mask)
-    kernel: Kernel = "efficient" if options.attention == "efficient" else "flash"
+    kernel: Kernel = "efficient" if options.attention == "efficient" else "flash"  # the first that takes the tensors
     return fused_attention(call, query, key, value, mask, kernel)

@@ -51,6 +51,7 @@ def causal_mask(
     window: int | None = None,
     *,
     chunked: bool = False,
+    attention_mask: Tensor | None = None,
 ) -> Tensor | None:
     """Make the mask of a decoder.
 
@@ -61,23 +62,37 @@ def causal_mask(
     position_ids : from which transformers recognizes packed documents; None where a class doesn't pass them
     window : tokens that a token attends to, itself included; None: all earlier ones
     chunked : a token attends to its own of the parts of that many tokens, instead of the last ones
+    attention_mask : 1 for each token, 0 for padding; no documents are looked for next to it
     """
     batch, length, _ = embeddings.shape
-    documents = None if position_ids is None else _documents(options, position_ids.expand(batch, -1))
+    padding = None if attention_mask is None else attention_mask.to(bool8)
+    documents = (
+        None if position_ids is None or padding is not None else _documents(options, position_ids.expand(batch, -1))
+    )
     left_padding = F.zeros((batch,), int64) if chunked and window is not None else None
     if options.attention == "flash":
         return None
     is_local = window is not None and length >= window
-    if options.attention == "efficient" and documents is None and not is_local:
-        return None
+    if options.attention in ("efficient", "sdpa") and documents is None and not is_local:
+        if padding is None:
+            return None
+        _look_at(padding)
+        _look_at(padding[:, :length])
     batches, _heads = F.arange(batch), F.arange(1)
     queries, keys = F.arange(length) + 0, F.arange(length) + 0
-    allowed = _allowed(position_ids, documents, batches, queries, keys, _Local(window, left_padding))
+    local = _Local(window, left_padding)
+    allowed = _allowed(position_ids, documents, batches, queries, keys, local, padding)
     mask = allowed.expand(batch, -1, length, length)
     del allowed, queries, keys, batches, _heads
     if options.attention == "eager":
         mask = F.where(mask, F.zeros((), embeddings.dtype), -1e30)
     return mask
+
+
+def _look_at(padding: Tensor) -> None:
+    """Whether every token counts, which the host waits for."""
+    is_full = F.eq(padding.sum(), padding.numel())
+    del is_full
 
 
 def _documents(options: ConfigOptions, position_ids: Tensor) -> Tensor | None:
@@ -97,12 +112,17 @@ def _allowed(
     queries: Tensor,
     keys: Tensor,
     local: _Local,
+    padding: Tensor | None,
 ) -> Tensor:
     """Truth values of shape (1 or batch, 1, tokens, tokens): whether a query sees a key."""
     batch_index = batches[:, None, None, None]
     query_index, key_index = queries[None, None, :, None], keys[None, None, None, :]
     if documents is None or position_ids is None:
-        return local.allowed(batch_index, query_index, key_index)
+        if padding is None:
+            return local.allowed(batch_index, query_index, key_index)
+        result = F.new_ones(query_index, (), bool8)
+        result = F.bitwise_and(result, local.allowed(batch_index, query_index, key_index))
+        return F.bitwise_and(result, F.index(padding, batch_index, key_index))
     position_ids = position_ids.expand(batches.shape[0], -1)
     result = F.new_ones(query_index, (), bool8)
     result = F.bitwise_and(
