@@ -114,8 +114,9 @@ class StepRecorder:
         self._producer = name
         result = proceed(func, args, kwargs)
         results, changed = list(tensors_in(result)), list(changed_by(func, args, kwargs))
-        if name != "detach":  # autograd takes one of each output that it saves
-            self._producers |= {_key(one): name for one in results}
+        # Autograd takes a detached one of each output that it saves; products expand what has the shape.
+        for one in results if name != "detach" else ():
+            self._producers[_key(one)] = self._producers.get(_key(one), name) if name == "expand" else name
         if func.overloadpacket in _ALLOCATIONS:
             return result
         if is_view(func) or (not changed and len(tape.storages) == fresh):
