@@ -23,6 +23,7 @@ from buddysim.machine import presets
 from buddysim.machine.machine_file import MachineFile
 from buddysim.machine.parts.clock import ClockConfig
 from buddysim.machine.parts.compression import CompressionConfig
+from buddysim.machine.parts.copies import CopiesConfig
 from buddysim.machine.parts.crossbar import CrossbarConfig
 from buddysim.machine.parts.dram import DramConfig, DramTimingConfig
 from buddysim.machine.parts.geometry import SECTOR_BYTES
@@ -75,6 +76,7 @@ class Machine(MachineFile):
     l2: L2Config
     dram: DramConfig
     link: LinkConfig
+    copies: CopiesConfig = Field(default_factory=CopiesConfig)
     compression: CompressionConfig = Field(default_factory=CompressionConfig)
     training: TrainingConfig | None = Field(
         default=None, description="figures of the GPU and its host for simulated training; none: replays only"

@@ -28,7 +28,8 @@ class AllocationChanges:
 def allocation_changes(trace: Trace) -> dict[int, AllocationChanges]:
     """Return the changes of a trace's allocations by the index of the event before which they happen.
 
-    A free takes effect when no kernel launched before it may still run, as far as the trace shows. An allocation that
+    A free takes effect when no kernel or copy launched before it may still run, as far as the trace shows: a copy of
+    stream 0 ends before its call does. An allocation that
     is freed before the next event is never used, so it does not end. Changes after the last event have its index + 1.
     """
     begins_at: defaultdict[int, list[Allocation]] = defaultdict(list)
@@ -43,7 +44,7 @@ def allocation_changes(trace: Trace) -> dict[int, AllocationChanges]:
     freed = _PendingFrees()
     for position, event in enumerate([*trace.events, None]):
         freed.add(position, ends_at.get(position, []))
-        stream = trace.kernels[event.kernel].stream if isinstance(event, KernelLaunch) else 0
+        stream = trace.stream_of(event) if event else 0
         if stream == 0:
             running.clear()
         else:
@@ -57,7 +58,7 @@ def allocation_changes(trace: Trace) -> dict[int, AllocationChanges]:
             ends += freed.pop_until(position)
         if ends or begins:
             changes[position] = AllocationChanges(ends, begins, waits)
-        if isinstance(event, KernelLaunch):
+        if isinstance(event, KernelLaunch) or stream:
             running[stream] = position
     return dict(changes)
 

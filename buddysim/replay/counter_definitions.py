@@ -87,6 +87,12 @@ _PER_ALLOCATION = {
     "per_allocation.writebacks": "write-backs: Write-backs of the allocation's entries.",
 }
 
+_COPIES = {
+    "copies.moved": "copies: Memcpys and memsets that took time, as `copies.timed` of the machine chooses them.",
+    "copies.bytes": "B: Bytes of those memcpys and memsets.",
+    "copies.busy_ps": "ps: Time that copy engines moved bytes, without latencies, all engines together.",
+}
+
 _SIMULATOR = {
     "trace.skipped_copies": "events: Memcpy and memset events outside every live allocation, which have no effect.",
     "horizon.pushed": "requests: Requests too far ahead for a port or reservation table to record them, so that no "
@@ -126,6 +132,7 @@ _OF_RUNS = {
     "Sensitivity": _SENSITIVITY,
     "Kernels": _PER_KERNEL,
     "Allocations": _PER_ALLOCATION,
+    "Copies": _COPIES,
     "Simulator": _SIMULATOR,
     "Provenance": {name: f": {text}" for name, text in _PROVENANCE.items()},
 }
@@ -144,6 +151,7 @@ _HEADINGS = (
     "Sensitivity",
     "Kernels",
     "Allocations",
+    "Copies",
     "Simulator",
     "Provenance",
 )

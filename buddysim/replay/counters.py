@@ -41,7 +41,7 @@ def counters_of(run: ReplayRun, counted: Mapping[str, Any]) -> dict[str, Any]:
         **counter_zeros(),
         **counted["scheme"],
         **_own_waits(run, counted),
-        "trace.skipped_copies": run.skipped_copies,
+        **run.copies.counts,
         "horizon.pushed": counted["pushed"],
     }
 

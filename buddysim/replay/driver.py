@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from buddysim.base.errors import BuddysimError
 from buddysim.buddy import ALL_TARGETS, ProfileOptions, SizeSource, Targets
-from buddysim.compress import ENTRY_BYTES, SECTOR_BYTES
+from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.address_space import AddressSpace, AllocationRange
 from buddysim.replay.allocation_events import AllocationChanges, is_used
 from buddysim.replay.chunk_reader import ChunkReader
+from buddysim.replay.copies.copy_engines import CopyEngines, timed_positions
 from buddysim.replay.engine.event_loop import ReplayEngine
 from buddysim.replay.entry_classes import EntryClasses
 from buddysim.replay.footprint import check_capacity, footprint_of
@@ -26,9 +27,11 @@ from buddysim.replay.parameters import engine_numbers
 from buddysim.replay.primitives.kinds import Placement
 from buddysim.replay.result import ReplayResult, build_result
 from buddysim.replay.schemes import REGISTRY
-from buddysim.trace import Kernel, KernelLaunch, Memcpy, Memset, Trace
+from buddysim.trace import Event, Kernel, KernelLaunch, Memcpy, Memset, Trace
 
 OPERATIONS_PER_CALL = 250_000
+#: Events that can wait while later ones of other streams start; CUDA's launch queue has about as many.
+MAX_WAITING = 1024
 
 
 class ReplayRun:
@@ -71,14 +74,16 @@ class ReplayRun:
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}
         self.launches: list[tuple[int, int]] = []  # event index, time (ps)
-        self.skipped_copies = 0
-        self.launched = 0  # launches of the program before the current event
+        self.copies = CopyEngines(trace, machine, timed_positions(trace, machine, {kernel.index for kernel in kernels}))
+        self.selected = {kernel.index for kernel in kernels}
+        self.events = iter(enumerate(trace.events))
+        self.waiting: list[tuple[int, Event]] = []  # events with their positions, the earliest of those not started
 
     def _regions(self) -> NDArray[np.int64]:
-        rows = [[p.first_entry, p.end_entry, *self._placement(p)] for p in self.address_space.ranges]
+        rows = [[p.first_entry, p.end_entry, *self.placement_of(p)] for p in self.address_space.ranges]
         return np.array(rows or [[0, self.address_space.n_entries, Placement.DEVICE, 4]], dtype=np.int64)
 
-    def _placement(self, allocation_range: AllocationRange) -> tuple[Placement, int]:
+    def placement_of(self, allocation_range: AllocationRange) -> tuple[Placement, int]:
         """Return the memory of an allocation, and the device sectors of each of its entries."""
         if self.scheme.allocations_in_host_memory or allocation_range.allocation.space == "host":
             return Placement.HOST, 4
@@ -89,22 +94,18 @@ class ReplayRun:
     def run(self, progress: Callable[[int, int], None] | None) -> ReplayResult:
         """Play the trace's events in order and return the result."""
         total = sum(kernel.memory_instructions for kernel in self.kernels)
-        selected = {kernel.index for kernel in self.kernels}
-        events = iter(enumerate(self.trace.events))
-        waiting = next(events, None)
-        launch_ps = self.machine.ps(self.machine.kernel.launch_latency)
         began = time.perf_counter()
-        while True:
-            while waiting is not None and self._admit(*waiting, selected, launch_ps):
-                waiting = next(events, None)
-            if waiting is None and not self.handles:
-                self._allocate(len(self.trace.events))
-                break
+        self._start_events()
+        while self.waiting or self._streams():
             word, handle = self.engine.run(OPERATIONS_PER_CALL)
             if word == "chunk":
                 self._feed(handle)
             elif word == "done":
-                self._finish(handle)
+                if self.copies.has(handle):
+                    self.copies.proceed(self, handle)
+                else:
+                    self._finish(handle)
+                self._start_events()
             elif word == "idle":
                 end_ps = self.engine.end_of_time_ps()
                 if end_ps is not None:
@@ -118,29 +119,53 @@ class ReplayRun:
                 )
             if progress is not None:
                 progress(self.engine.memory_instructions, total)
+        self._allocate(len(self.trace.events))
         return build_result(self, time.perf_counter() - began)
 
-    def _admit(self, position: int, event: object, selected: set[int], launch_ps: int) -> bool:
-        """Start the next event if it may start now."""
-        kernel = self.trace.kernels[event.kernel] if isinstance(event, KernelLaunch) else None
-        if self.handles and not self._may_join(position, kernel):
+    def _streams(self) -> set[int]:
+        """Return the streams in which a kernel or a copy runs."""
+        return {running[0].stream for running in self.handles.values()} | self.copies.streams
+
+    def _start_events(self) -> None:
+        """Start the events that may; they pass earlier ones of other streams, unless allocations change."""
+        at, held = 0, set[int]()  # streams of the events that wait
+        while at < MAX_WAITING and 0 not in held:
+            if at == len(self.waiting):
+                following = next(self.events, None)
+                if following is None:
+                    return
+                self.waiting.append(following)
+            position, event = self.waiting[at]
+            stream = self.trace.stream_of(event)
+            if held and (position in self.changes or stream == 0):
+                return
+            if stream not in held and self._admit(position, event):
+                del self.waiting[at]
+            elif position in self.changes:
+                return
+            else:
+                held.add(stream)
+                at += 1
+
+    def _admit(self, position: int, event: Event) -> bool:
+        """Start an event if what runs lets it."""
+        streams = self._streams()
+        if streams and not self._may_join(position, event, streams):
             return False
         self._allocate(position)
-        if kernel is None:
-            if isinstance(event, Memcpy | Memset):
-                self._copy(event)
-            return True
-        self.launched = kernel.launch_index + 1
-        return kernel.index not in selected or self._start(position, kernel, launch_ps)
+        if isinstance(event, Memcpy | Memset):
+            return self.copies.apply(self, position, event)
+        kernel = self.trace.kernels[event.kernel]
+        return kernel.index not in self.selected or self._start(position, kernel)
 
-    def _may_join(self, position: int, kernel: Kernel | None) -> bool:
-        """Return whether an event may start while kernels run; it depends on the trace and the machine alone."""
-        if kernel is None or not self.machine.kernel.concurrent_kernels or kernel.stream == 0:
+    def _may_join(self, position: int, event: Event, streams: set[int]) -> bool:
+        """Return whether an event may start while others run; it depends on the trace and the machine alone."""
+        stream = self.trace.stream_of(event)
+        if stream == 0 or stream in streams or 0 in streams:
             return False
-        if self.changes.get(position, AllocationChanges()).waits:
+        if not self.machine.kernel.concurrent_kernels and self.handles and isinstance(event, KernelLaunch):
             return False
-        streams = {running[0].stream for running in self.handles.values()}
-        return kernel.stream not in streams and 0 not in streams
+        return not self.changes.get(position, AllocationChanges()).waits
 
     def _allocate(self, position: int) -> None:
         """End and begin the allocations that change before an event, once."""
@@ -167,7 +192,7 @@ class ReplayRun:
                 self.entry_classes.begin(allocation_range)
                 self.engine.set_writer_launches(allocation_range.region, *self.entry_classes.writers(allocation_range))
 
-    def _start(self, position: int, kernel: Kernel, launch_ps: int) -> bool:
+    def _start(self, position: int, kernel: Kernel) -> bool:
         sm, threads = self.machine.sm, kernel.block[0] * kernel.block[1] * kernel.block[2]
         warps = -(-threads // 32)
         registers = warps * -(-kernel.registers * 32 // 256) * 256
@@ -184,7 +209,7 @@ class ReplayRun:
                 )
         if not self.engine.start_kernel(
             kernel.index,
-            self.engine.now_ps + launch_ps,
+            self.engine.now_ps + self.machine.ps(self.machine.kernel.launch_latency),
             kernel.n_blocks,
             warps,
             threads,
@@ -209,7 +234,7 @@ class ReplayRun:
         if not len(chunk.blocks):
             return
         for allocation_range, run in self.lazy_allocations.materialize_lines(chunk.lines):
-            self._materialize(allocation_range, *run)
+            self.materialize(allocation_range, *run)
         word, number = "", -1
         while word != "taken":
             word, number = self.engine.add_chunk(
@@ -225,7 +250,7 @@ class ReplayRun:
             if word == "sizes":
                 self._sizes(self.address_space.ranges[number], kernel.launch_index)
 
-    def _materialize(self, allocation_range: AllocationRange, first_entry: int, end_entry: int) -> None:
+    def materialize(self, allocation_range: AllocationRange, first_entry: int, end_entry: int) -> None:
         """Make the state of a range of entries of a large allocation, which lines may access from now on."""
         self.engine.materialize(allocation_range.region, first_entry, end_entry)
         if self.entry_classes is not None:
@@ -251,34 +276,3 @@ class ReplayRun:
                 **{name: after[name] - before[name] for name in after},
             }
         )
-
-    def _copy(self, event: Memcpy | Memset) -> None:
-        """Apply a memcpy or memset: the L2 caches the new contents or drops its sectors of them."""
-        if not event.bytes or (isinstance(event, Memcpy) and event.kind == "dtoh"):
-            return
-        region = self.engine.allocation_of_line(event.address // ENTRY_BYTES)
-        if region < 0:
-            self.skipped_copies += 1
-            return
-        allocation_range = self.address_space.ranges[region]
-        allocation = allocation_range.allocation
-        end = min(event.address + event.bytes, allocation.end)
-        if event.address >= end:
-            self.skipped_copies += 1
-            return
-        offset = (
-            allocation_range.first_entry * ENTRY_BYTES - allocation.base
-        )  # of the run's address space from the trace's
-        first, last = event.address + offset, end - 1 + offset
-        entries = first // ENTRY_BYTES, last // ENTRY_BYTES + 1
-        if self.entry_classes is not None and self.per_kernel:  # the sizes at the start include earlier copies
-            self.entry_classes.copy(allocation_range, *entries, self.launched)
-            self.engine.set_writer_launches(region, *self.entry_classes.writers(allocation_range))
-        end_byte = end + offset if end < allocation.end else (last // SECTOR_BYTES + 1) * SECTOR_BYTES
-        sectors = -(-first // SECTOR_BYTES), end_byte // SECTOR_BYTES
-        fills_l2 = self.machine.l2.fill_on_memcpy and self._placement(allocation_range)[0] != Placement.HOST
-        if fills_l2:
-            first_cached = max(entries[0], entries[1] - self.engine.max_installed_entries)
-            for run in self.lazy_allocations.materialize(allocation_range, first_cached, entries[1]):
-                self._materialize(allocation_range, *run)
-        self.engine.overwrite(*entries, *sectors, fills_l2)

@@ -84,10 +84,14 @@ class MemoryFootprint:
         return _ratio(total["allocated"], total["device"])
 
     def _over_time(self, launches: Sequence[tuple[int, int]], end_ps: int) -> dict[str, int]:
-        """Return bytes times ps of each kind; from one launch to the next, the allocations live at the first count."""
+        """Return bytes times ps of each kind.
+
+        From one launch to the next, the allocations live at the first count; before the first launch, those at it.
+        """
         total = dict.fromkeys(self.bytes, 0)
         ends = [time_ps for _, time_ps in launches[1:]] + [end_ps]
-        for (position, time_ps), next_ps in zip(launches, ends, strict=False):
+        begins = [0] + [time_ps for _, time_ps in launches[1:]]
+        for (position, _), time_ps, next_ps in zip(launches, begins, ends, strict=False):
             row = int(np.searchsorted(self.positions, position, side="right")) - 1
             for kind, column in self.bytes.items():
                 total[kind] += int(column[row]) * (next_ps - time_ps)

@@ -127,8 +127,8 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
         assumptions["targets"] = _profiled(run, run.targets.source)
     assumptions |= run.scheme.assumptions
     assumptions["model"] = (
-        "no TLB and no page walks; memory copies take no time; requests reserve resources when they issue "
-        "(docs/explanation/replay-model.md)"
+        "no TLB and no page walks; copies take the time of their link and of the GPU's memory, not the host's; "
+        "requests reserve resources when they issue (docs/explanation/replay-model.md)"
     )
     return {
         **software(),

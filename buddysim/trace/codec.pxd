@@ -24,7 +24,7 @@ cdef struct Columns:
     uint8_t* wide
 
 cdef enum:
-    FORMAT_VERSION = 3
+    FORMAT_VERSION = 4
     UNIT_BUSY_SLOTS_SINCE = 2        # the version from which on ops have unit slots
     TAIL_UNIT_BUSY_SLOTS_SINCE = 3   # and warps' tails
 

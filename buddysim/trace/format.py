@@ -14,8 +14,10 @@ from buddysim.compress import ENTRY_BYTES, STUDY_CLASSES
 
 MAGIC: Final = b"\x8fBUDDY\r\n"
 END_MAGIC: Final = b"BUDDYEND"
-FORMAT_VERSION: Final = 3
-OLD_VERSIONS: Final = frozenset((1, 2))  # read too: tails have no unit slots, in version 1 ops have none either
+FORMAT_VERSION: Final = 4
+#: Read too: copies have no stream; in versions 1 and 2 tails have no unit slots, in version 1 ops have none either.
+OLD_VERSIONS: Final = frozenset((1, 2, 3))
+WITHOUT_CODE_BYTES: Final = frozenset((1, 2))
 
 SECTIONS: Final = SectionFormat("a trace file", MAGIC, FORMAT_VERSION, TraceFileError, OLD_VERSIONS, alignment=8)
 FOOTER: Final = struct.Struct("<QQII8s")  # index section's offset, file bytes, crc32 of the 16 before, 0, end magic
@@ -40,6 +42,8 @@ ALLOCATE_HEAD: Final = struct.Struct("<QQB7x")  # base, bytes, space; then the n
 FREE_BODY: Final = struct.Struct("<I4x")  # allocation
 MEMCPY_BODY: Final = struct.Struct("<QQQBB6x")  # address, bytes, source, kind, source is given
 MEMSET_BODY: Final = struct.Struct("<QQBB6x")  # address, bytes, value, value is known
+MEMCPY_QUEUE: Final = struct.Struct("<QQB7x")  # behind the body: stream, latency (ps), host memory
+MEMSET_QUEUE: Final = struct.Struct("<Q")  # behind the body: stream
 # launch_index, stream, bytes of shared memory, grid, block, registers, bytes of code; then the name
 KERNEL_HEAD: Final = struct.Struct("<QQQ3I3III")
 KERNEL_END_BODY: Final = struct.Struct("<QQQQI4x")  # instructions, memory instructions, lines, blocks, chunks
@@ -53,6 +57,8 @@ CHUNK_HEAD: Final = struct.Struct("<10IQQ")
 SPACES: Final = ("device", "host")
 REPLAY_LABEL: Final = "replay:"  # begins the label of a snapshot that isn't one of those over the run
 MEMCPY_KINDS: Final = ("htod", "dtoh", "dtod")
+HOST_MEMORIES: Final = (None, "pageable", "pinned")
+MAX_COPY_LATENCY_PS: Final = 10**15  # of one call
 
 INDEX_DTYPE: Final = np.dtype(
     [

@@ -86,21 +86,36 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Memcpy:
-    """A copy. `address` is the device side (``dtod``: the destination); `source` None where it isn't known."""
+    """A copy.
+
+    Attributes
+    ----------
+    kind : direction, to the device (``htod``), to the host (``dtoh``) or within the device (``dtod``)
+    address : on the device; of ``dtod``: the destination
+    bytes : copied
+    source : address of the source; None where it isn't known
+    stream : in whose order it runs; 0: after everything before it, and before everything behind it
+    host_memory : whether the host's side is pinned; None where that isn't known
+    latency_ps : time from the call to the first byte; None where it isn't known
+    """
 
     kind: Literal["htod", "dtoh", "dtod"]
     address: int
     bytes: int
     source: int | None = None
+    stream: int = 0
+    host_memory: Literal["pageable", "pinned"] | None = None
+    latency_ps: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Memset:
-    """A fill with the byte `value`; None where it isn't one byte repeated, or not known."""
+    """A fill with the byte `value`, None where it isn't one byte repeated, or not known; `stream` as of `Memcpy`."""
 
     address: int
     bytes: int
     value: int | None
+    stream: int = 0
 
 
 Event: TypeAlias = KernelLaunch | Memcpy | Memset

@@ -199,6 +199,13 @@ class Trace:
             self.file.fail(section, offset, f"{len(payload)} bytes: expected {'' if exact else 'from '}{layout.size}")
         return layout.unpack_from(payload)
 
+    def _queue(self, layout: struct.Struct, payload: bytes, section: str, offset: int) -> tuple[bytes, tuple[Any, ...]]:
+        """The body of a copy or fill, and how it is queued; nothing in versions without it."""
+        if self.format_version in fmt.OLD_VERSIONS:
+            return payload, ()
+        body = payload[: -layout.size]
+        return body, self._unpack(layout, payload[len(body) :], section, offset, exact=True)
+
     def _text(self, data: bytes, section: str, offset: int) -> str:
         if len(data) > fmt.MAX_TEXT_BYTES:
             self.file.fail(section, offset, f"a text of {len(data)} bytes, at most {fmt.MAX_TEXT_BYTES} are allowed")
@@ -248,21 +255,36 @@ class Trace:
             self.allocations[index].free_event = len(self.events)
             self._live.remove(self.allocations[index])
         elif kind == fmt.MEMCPY:
+            payload, queued = self._queue(fmt.MEMCPY_QUEUE, payload, name, offset)
+            stream, latency_ps, host_memory = queued or (0, 0, 0)
             address, size, source, direction, has_source = self._unpack(
                 fmt.MEMCPY_BODY, payload, name, offset, exact=True
             )
+            if host_memory >= len(fmt.HOST_MEMORIES) or latency_ps > fmt.MAX_COPY_LATENCY_PS:
+                fail(name, offset, f"host memory {host_memory}, latency {latency_ps} ps")
             if direction >= len(fmt.MEMCPY_KINDS) or has_source > 1 or (direction == 2 and not has_source):
                 fail(name, offset, f"kind {direction}, source given = {has_source}")
             if max(address, source) > fmt.MAX_ADDRESS or size > fmt.MAX_ADDRESS - max(address, source):
                 fail(name, offset, f"{size} bytes at {address:#x} from {source:#x}: beyond 2^63")
             self.event_offsets.append(offset)
-            self.events.append(Memcpy(fmt.MEMCPY_KINDS[direction], address, size, source if has_source else None))
+            self.events.append(
+                Memcpy(
+                    fmt.MEMCPY_KINDS[direction],
+                    address,
+                    size,
+                    source if has_source else None,
+                    stream,
+                    fmt.HOST_MEMORIES[host_memory],
+                    latency_ps or None,
+                )
+            )
         elif kind == fmt.MEMSET:
+            payload, queued = self._queue(fmt.MEMSET_QUEUE, payload, name, offset)
             address, size, value, known = self._unpack(fmt.MEMSET_BODY, payload, name, offset, exact=True)
             if address > fmt.MAX_ADDRESS or size > fmt.MAX_ADDRESS - address or known > 1:
                 fail(name, offset, f"{size} bytes at {address:#x}: beyond 2^63")
             self.event_offsets.append(offset)
-            self.events.append(Memset(address, size, value if known else None))
+            self.events.append(Memset(address, size, value if known else None, *queued))
         elif kind == fmt.SNAPSHOT:
             (launch_index,) = self._unpack(fmt.SNAPSHOT_HEAD, payload, name, offset)
             label = self._text(payload[fmt.SNAPSHOT_HEAD.size :], name, offset)
@@ -280,7 +302,7 @@ class Trace:
             self.file.fail(section, offset, f"its grid is {gx, gy, gz}: expected 1 to 2^32 blocks")
         if min(bx, by, bz) < 1 or bx * by * bz > fmt.MAX_BLOCK_THREADS:
             self.file.fail(section, offset, f"its block is {bx, by, bz}: expected 1 to 2^16 threads")
-        if code and self.format_version in fmt.OLD_VERSIONS:
+        if code and self.format_version in fmt.WITHOUT_CODE_BYTES:
             version = f"format version {self.format_version}"
             self.file.fail(section, offset, f"it has code of {code} bytes: expected none in {version}")
         if self.kernels and launch_index <= self.kernels[-1].launch_index:
@@ -324,6 +346,10 @@ class Trace:
                 )
 
     # -- chunks -------------------------------------------------------------------------------------------------------
+
+    def stream_of(self, event: Event) -> int:
+        """The stream of a launch, copy or fill."""
+        return self.kernels[event.kernel].stream if isinstance(event, KernelLaunch) else event.stream
 
     def kernel_of(self, ref: ChunkRef) -> Kernel:
         """The kernel that a chunk belongs to."""

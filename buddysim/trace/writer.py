@@ -218,9 +218,17 @@ class TraceWriter(SectionWriter):
         self._live.remove(self._allocations[allocation])
 
     def memcpy(
-        self, kind: Literal["htod", "dtoh", "dtod"], address: int, bytes: int, source: int | None = None
+        self,
+        kind: Literal["htod", "dtoh", "dtod"],
+        address: int,
+        bytes: int,
+        source: int | None = None,
+        *,
+        stream: int = 0,
+        host_memory: Literal["pageable", "pinned"] | None = None,
+        latency_ps: int | None = None,
     ) -> None:
-        """A copy; `address` is the device side (``dtod``: the destination)."""
+        """A copy (`Memcpy`); `address` is the device side (``dtod``: the destination)."""
         self._outside_kernel("memcpy")
         if kind not in fmt.MEMCPY_KINDS:
             self._fail("memcpy", f"its kind is {kind!r}: expected one of {', '.join(fmt.MEMCPY_KINDS)}")
@@ -229,16 +237,23 @@ class TraceWriter(SectionWriter):
             self._range(source, bytes, "memcpy")
         elif kind == "dtod":
             self._fail("memcpy", "a copy on the device needs its source address")
-        payload = fmt.MEMCPY_BODY.pack(address, bytes, source or 0, fmt.MEMCPY_KINDS.index(kind), source is not None)
-        self._section(fmt.MEMCPY, payload)
+        if host_memory not in fmt.HOST_MEMORIES:
+            self._fail("memcpy", f"host memory {host_memory!r}: expected pageable, pinned or None")
+        if latency_ps is not None and not 0 < latency_ps <= fmt.MAX_COPY_LATENCY_PS:
+            self._fail("memcpy", f"a latency of {latency_ps} ps: expected 1 to {fmt.MAX_COPY_LATENCY_PS}, or None")
+        body = fmt.MEMCPY_BODY.pack(address, bytes, source or 0, fmt.MEMCPY_KINDS.index(kind), source is not None)
+        number = self._number(stream, 64, "the stream", "memcpy")
+        queue = fmt.MEMCPY_QUEUE.pack(number, latency_ps or 0, fmt.HOST_MEMORIES.index(host_memory))
+        self._section(fmt.MEMCPY, body + queue)
         self._events += 1
 
-    def memset(self, address: int, bytes: int, value: int | None) -> None:
+    def memset(self, address: int, bytes: int, value: int | None, *, stream: int = 0) -> None:
         """A fill with one byte value; None where it isn't one byte repeated, or not known."""
         self._outside_kernel("memset")
         self._range(address, bytes, "memset")
         byte = 0 if value is None else self._number(value, 8, "the value", "memset")
-        self._section(fmt.MEMSET, fmt.MEMSET_BODY.pack(address, bytes, byte, value is not None))
+        queue = fmt.MEMSET_QUEUE.pack(self._number(stream, 64, "the stream", "memset"))
+        self._section(fmt.MEMSET, fmt.MEMSET_BODY.pack(address, bytes, byte, value is not None) + queue)
         self._events += 1
 
     def _range(self, address: int, n: int, section: str) -> None:

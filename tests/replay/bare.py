@@ -24,7 +24,7 @@ from buddysim.trace.writer import Records
 Op = tuple[int, Sequence[tuple[int, int, int]]]  # kind, lines of (entry, sector mask, whole mask)
 
 #: Mechanisms that have tests of their own, off: packets without headers, metadata at their entry's slice, no write-back
-#: buffer, raw entries that overflow whole, all pseudo-channels refreshed at once.
+#: buffer, raw entries that overflow whole, all pseudo-channels refreshed at once, copies that take no time.
 PLAIN: dict[str, object] = {
     "link.protocol": "packets",
     "link.max_payload": "128 B",
@@ -32,6 +32,7 @@ PLAIN: dict[str, object] = {
     "l2.writeback_buffer": 0,
     "buddy.raw_sectors": "whole",
     "dram.refresh": "all_bank",
+    "copies.timed": "none",
 }
 
 #: Small caches, so that short traces evict; no refresh, so that times can be computed by hand.

@@ -87,9 +87,9 @@ def write_case(case: Case, path: Path) -> Path:
             elif word == "free":
                 writer.free_allocation(rest[0])
             elif word == "copy":
-                writer.memcpy(*rest)
+                writer.memcpy(*rest[:-1], **rest[-1]) if isinstance(rest[-1], dict) else writer.memcpy(*rest)
             elif word == "fill":
-                writer.memset(*rest)
+                writer.memset(*rest[:-1], **rest[-1]) if isinstance(rest[-1], dict) else writer.memset(*rest)
             elif word == "snapshot":
                 point, classes = rest
                 snapshot = writer.add_snapshot(point, "")
@@ -477,6 +477,26 @@ def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
             alloc_position += 1
     case.events += [("allocate", i) for i in range(alloc_position, len(case.allocations))]
     return points
+
+
+def with_copies_in_time(case: Case) -> Case:
+    """Give a case's copies streams, host memory and latencies, and its machine copy engines."""
+    r = random.Random(f"copies {case.seed} {case.scheme}")
+    for number, event in enumerate(case.events):
+        if event[0] in ("copy", "fill"):
+            queued: dict[str, Any] = {"stream": r.choice([0, 1, 2, 3, 4])}
+            if event[0] == "copy":
+                queued |= {"host_memory": r.choice([None, "pinned", "pageable"])}
+                queued |= {"latency_ps": r.choice([None, None, 1, 333_333])}
+            case.events[number] = (*event, queued)
+    rates = ["150 GB/s", "12.8 GB/s", "1.1 GB/s"]
+    case.machine |= {
+        "copies.timed": r.choice(["between", "all"]),
+        "copies.engines": r.choice([1, 1, 2]),
+        "copies.latency": r.choice(["0 ns", "100 ns", "1 us"]),
+        **{f"copies.{which}_bandwidth": r.choice(rates) for which in ("h2d", "d2h", "pageable")},
+    }
+    return case
 
 
 #: Part of a case's seed. It is fixed, so that a seed gives the same case when a scheme is renamed.

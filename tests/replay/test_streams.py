@@ -15,7 +15,9 @@ OTHER = range(1 << 20, 1 << 21, 1 << 12)
 def spans(path, **settings):
     """Return the first and last picosecond of each kernel, and the total time."""
     overrides = {key.replace("__", "."): value for key, value in settings.items()}
-    machine = Machine.load("p100-nvlink2").with_overrides({"l2.fill_on_memcpy": False, **overrides})
+    machine = Machine.load("p100-nvlink2").with_overrides(
+        {"l2.fill_on_memcpy": False, "copies.timed": "none", **overrides}
+    )
     result = buddysim.simulate(path, machine, "ideal")
     kernels = sorted(result.per_kernel, key=lambda kernel: kernel["index"])
     return [(k["launch_ps"], k["launch_ps"] + k["time_ps"]) for k in kernels], result.counters["time_ps"]

@@ -12,7 +12,7 @@ import zstandard
 def sections(data: bytes):
     """Return (type, payload) of every section, from the header to the index, after a check of all checksums."""
     magic, version, zero, crc, zero2 = struct.unpack_from("<8sIIII", data, 0)
-    assert (magic, version, zero, zero2) == (b"\x8fBUDDY\r\n", 3, 0, 0)
+    assert (magic, version, zero, zero2) == (b"\x8fBUDDY\r\n", 4, 0, 0)
     assert crc == zlib.crc32(data[:16])
     at = 24
     sections_before = []

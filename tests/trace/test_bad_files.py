@@ -65,10 +65,30 @@ def test_files_that_are_not_traces(tmp_path):
 
 
 def test_unsupported_version_is_named(tmp_path, good):
-    head = struct.pack("<8sII", fmt.MAGIC, 4, 0)
+    head = struct.pack("<8sII", fmt.MAGIC, 5, 0)
     path = tmp_path / "t.bin"
     path.write_bytes(head + struct.pack("<II", damage.crc32(head), 0) + good[24:])
-    assert "format version 4.0, this program reads up to 3.0" in problem_of(path)
+    assert "format version 5.0, this program reads up to 4.0" in problem_of(path)
+
+
+def test_copies_of_older_versions_have_no_stream(tmp_path):
+    """A file of version 4 with copies as in version 3, and with version 3 in its head alone."""
+    with bt.TraceWriter(tmp_path / "t.bin", bt.Provenance("test")) as writer:
+        writer.memcpy("htod", 256, 128, stream=7, host_memory="pinned", latency_ps=5)
+        writer.memset(256, 64, 1, stream=7)
+    data = (tmp_path / "t.bin").read_bytes()
+    with bt.open_trace(tmp_path / "t.bin") as trace:
+        assert [event.stream for event in trace.events] == [7, 7]
+        assert (trace.events[0].host_memory, trace.events[0].latency_ps) == ("pinned", 5)
+    head = struct.pack("<8sII", fmt.MAGIC, 3, 0)
+    head += struct.pack("<II", damage.crc32(head), 0)
+    lengths = {b"MCPY": 32, b"MSET": 24}
+    old = [(kind, payload[: lengths.get(kind, len(payload))]) for kind, payload in damage.split(data)[:-1]]
+    (tmp_path / "old.bin").write_bytes(damage.join(head, old))
+    with bt.open_trace(tmp_path / "old.bin") as trace:
+        assert trace.events == [bt.Memcpy("htod", 256, 128), bt.Memset(256, 64, 1)]
+    (tmp_path / "bad.bin").write_bytes(damage.join(head, damage.split(data)[:-1]))
+    assert "56 bytes: expected 32" in problem_of(tmp_path / "bad.bin")
 
 
 def test_files_of_older_versions_have_no_size_of_code(tmp_path):

@@ -107,7 +107,7 @@ def test_columns_of_old_versions_lack_unit_busy_slots(version):
         np.testing.assert_array_equal(expected, before)
 
 
-@pytest.mark.parametrize("version", [0, 4])
+@pytest.mark.parametrize("version", [0, 5])
 def test_columns_of_other_versions_are_refused(version):
     with pytest.raises(ValueError, match=f"version {version}"):
         codec.decode_columns(b"", 0, 0, 0, 0, 0, 0, 0, version=version)

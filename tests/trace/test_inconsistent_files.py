@@ -55,6 +55,17 @@ def replaced(kind: bytes, n: int, layout: struct.Struct, **fields: int) -> Chang
     return change
 
 
+def queued(at: int, data: bytes) -> Change:
+    """Replace bytes of the first memcpy."""
+
+    def change(sections: list[damage.Section]) -> None:
+        number = nth(sections, fmt.MEMCPY, 0)
+        payload = sections[number][1]
+        sections[number] = (fmt.MEMCPY, payload[:at] + data + payload[at + len(data) :])
+
+    return change
+
+
 CONTRADICTIONS = {
     "overlaps": (allocation(BASE + 128, 128), "overlap allocation 0, which is live"),
     "odd base": (allocation(1 << 41 | 64, 128), "expected a base that is a multiple of 128"),
@@ -64,6 +75,8 @@ CONTRADICTIONS = {
     "unknown freed": (free(9), "of allocation 9, which isn't live"),
     "copy direction": (replaced(fmt.MEMCPY, 0, fmt.MEMCPY_BODY, f3=3), "kind 3, source given = 1"),
     "copy without source": (replaced(fmt.MEMCPY, 1, fmt.MEMCPY_BODY, f4=0), "kind 2, source given = 0"),
+    "host memory": (queued(48, b"\3"), "host memory 3"),
+    "latency": (queued(40, b"\xff" * 8), "latency 18446744073709551615 ps"),
     "fill beyond": (replaced(fmt.MEMSET, 0, fmt.MEMSET_BODY, f0=fmt.MAX_ADDRESS), "beyond 2^63"),
     "launch indices fall": (replaced(fmt.KERNEL, 1, fmt.KERNEL_HEAD, f0=0), "its launch index is 0, after 0"),
     "empty grid": (replaced(fmt.KERNEL, 0, fmt.KERNEL_HEAD, f3=0), "expected 1 to 2^32 blocks"),

@@ -36,13 +36,15 @@ def test_small_sections(path):
             assert payload[24:].rstrip(b"\0").decode() == allocation.name
         copies = [event for event in trace.events if isinstance(event, bt.Memcpy)]
         for payload, copy in zip(of_type(data, b"MCPY"), copies, strict=True):
-            address, size, source, kind, known = struct.unpack("<QQQBB6x", payload)
+            address, size, source, kind, known, *queued = struct.unpack("<QQQBB6xQQB7x", payload)
             assert (address, size, source if known else None) == (copy.address, copy.bytes, copy.source)
             assert ("htod", "dtoh", "dtod")[kind] == copy.kind
+            host_memory = (None, "pageable", "pinned").index(copy.host_memory)
+            assert queued == [copy.stream, copy.latency_ps or 0, host_memory]
         fills = [event for event in trace.events if isinstance(event, bt.Memset)]
         for payload, fill in zip(of_type(data, b"MSET"), fills, strict=True):
-            address, size, value, known = struct.unpack("<QQBB6x", payload)
-            assert bt.Memset(address, size, value if known else None) == fill
+            address, size, value, known, stream = struct.unpack("<QQBB6xQ", payload)
+            assert bt.Memset(address, size, value if known else None, stream) == fill
         for payload, kernel in zip(of_type(data, b"KERN"), trace.kernels, strict=True):
             launch_index, stream, shared, *grid_block, registers, code = struct.unpack_from("<QQQ6III", payload)
             assert (launch_index, stream, shared) == (kernel.launch_index, kernel.stream, kernel.shared_memory_bytes)

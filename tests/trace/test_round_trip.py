@@ -41,7 +41,7 @@ def test_everything_is_read_back(tmp_path):
             ["Memcpy", "Memset", "KernelLaunch", "KernelLaunch", "KernelLaunch", "Memcpy", "Memcpy", "Memset"]
         )
         assert trace.events[0] == bt.Memcpy("htod", 1 << 33, data.bytes // 3, 1 << 40)
-        assert trace.events[-1] == bt.Memset(1 << 33, 64, None)
+        assert trace.events[-1] == bt.Memset(1 << 33, 64, None, 2)
         first, second, empty = trace.kernels
         assert (first.launch_index, second.launch_index, empty.launch_index) == (0, 5, 6)
         assert (second.grid, second.block, second.stream, first.registers) == ((16, 2, 1), (64, 2, 1), 7, 32)
@@ -126,11 +126,20 @@ def test_contradictory_records_are_refused(tmp_path, records_of, problem):
 
 # Names of allocations: trailing zero bytes are padding.
 NAMES = st.text(max_size=5).filter(lambda name: not name.endswith("\0"))
+STREAMS = st.integers(0, 3) | st.just((1 << 64) - 1)
 ACTIONS = st.one_of(
     st.tuples(st.just("allocate"), NAMES, st.integers(0, 7), st.integers(1, 300)),
     st.tuples(st.just("free"), st.integers(0, 7)),
-    st.tuples(st.just("memset"), st.integers(0, 1 << 40), st.integers(0, 99), st.none() | st.integers(0, 255)),
-    st.tuples(st.just("memcpy"), st.sampled_from(fmt.MEMCPY_KINDS), st.integers(0, 1 << 62), st.integers(0, 99)),
+    st.tuples(st.just("memset"), st.integers(0, 1 << 40), st.integers(0, 99), st.none() | st.integers(0, 255), STREAMS),
+    st.tuples(
+        st.just("memcpy"),
+        st.sampled_from(fmt.MEMCPY_KINDS),
+        st.integers(0, 1 << 62),
+        st.integers(0, 99),
+        STREAMS,
+        st.sampled_from(fmt.HOST_MEMORIES),
+        st.none() | st.integers(1, fmt.MAX_COPY_LATENCY_PS),
+    ),
     st.tuples(st.just("kernel"), st.text(max_size=5), st.integers(1, 5), st.integers(0, 3)),
     st.tuples(st.just("snapshot"), st.integers(0, 9), st.text(max_size=5)),
 )
@@ -154,12 +163,13 @@ def test_any_order_of_events(tmp_path_factory, actions):
                 writer.free_allocation(allocation)
                 allocations[allocation][-1] = len(events)
             elif kind == "memset":
-                writer.memset(*what)
+                writer.memset(*what[:3], stream=what[3])
                 events.append(bt.Memset(*what))
             elif kind == "memcpy":
                 source = 7 if what[0] == "dtod" else None
-                writer.memcpy(*what, source)
-                events.append(bt.Memcpy(*what, source))
+                *copied, stream, host_memory, latency_ps = what
+                writer.memcpy(*copied, source, stream=stream, host_memory=host_memory, latency_ps=latency_ps)
+                events.append(bt.Memcpy(*copied, source, stream, host_memory, latency_ps))
             elif kind == "kernel":
                 name, width, skip = what
                 launch_indices.append(launch_indices[-1] + 1 + skip if launch_indices else skip)

@@ -1,11 +1,24 @@
 """Effects of memcpy, memset and free on the L2. A sector's number is 4 x its entry number + its index in the entry."""
-from buddysim.replay.l2.l2 cimport evict_line, l2_class
+from libc.stdint cimport uint64_t
+
+from buddysim.replay.l2.l2 cimport buffered_writeback, evict_line, l2_class
 from buddysim.replay.l2.partitions cimport invalidate_replicas, invalidate_sectors
-from buddysim.replay.memory.address_map cimport CacheLocation, l2_location
-from buddysim.replay.primitives.cache cimport Line, CacheSet, cache_find, cache_replace, cache_set, cache_touch
+from buddysim.replay.memory.address_map cimport CacheLocation, l2_location, locate_line
+from buddysim.replay.memory.allocations cimport allocation_of
+from buddysim.replay.memory.memory cimport Slice
+from buddysim.replay.primitives.address_map_simd cimport LineLocation, location_begin
+from buddysim.replay.primitives.cache cimport DIRTY, Line, CacheSet, cache_find, cache_replace, cache_set, cache_touch
+from buddysim.replay.primitives.extremes cimport max_i64
+from buddysim.replay.primitives.kinds cimport ENTRY_BYTES, HOST
 
 cdef enum:
     INSTALL_FACTOR = 2  # of a range larger than the L2, the L2 can hold only the end
+
+cdef extern from *:
+    """
+    #define PS_PER_S INT64_C(1000000000000)
+    """
+    int64_t PS_PER_S
 
 
 cdef inline unsigned int sectors_within(uint32_t entry, int64_t first_sector, int64_t end_sector) noexcept nogil:
@@ -83,3 +96,44 @@ cdef void l2_install(MemorySystem* m, int64_t first_sector, int64_t end_sector, 
         else:
             cache_touch(&m.l2.cache, &set, way)
         set.lines[way] = <Line>(set.lines[way] | sectors)
+
+
+cdef int64_t copy_sectors(MemorySystem* m, int64_t first_sector, int64_t end_sector, bint write, int64_t begin_ps,
+                          int64_t bytes_per_s) noexcept nogil:
+    """Moves sectors between a copy engine, from `begin_ps` on at its rate, and memory; returns when the last has moved.
+
+    A write is a write-back, which a slice's write-back buffer takes; a read is a fill of what the L2 does not hold. Entries in
+    host memory do not pass the GPU.
+    """
+    cdef int64_t entry, way, t, first = first_sector >> 2, done = begin_ps
+    cdef unsigned int sectors
+    cdef Line dirty
+    cdef LineLocation line
+    cdef CacheSet set
+    cdef Slice* slice
+    m.horizon.now_ps = begin_ps
+    m.l2.extra_fetch_mask = 0
+    for entry in range(first, (end_sector + 3) >> 2):
+        sectors = sectors_within(<uint32_t>entry, first_sector, end_sector)
+        if allocation_of(m, <uint32_t>entry).placement == HOST or (m.may_cache != NULL and not m.may_cache(m, <uint32_t>entry)):
+            continue
+        t = begin_ps + (entry - first) * ENTRY_BYTES * PS_PER_S / bytes_per_s
+        location_begin(&line, <uint64_t>entry << 8 | sectors)
+        locate_line(m, m.l1, &line)
+        slice = &m.l2.slices[line.slice]
+        if write:
+            dirty = <Line>(sectors << DIRTY | sectors)
+            if m.l2.buffers_writebacks:
+                t = buffered_writeback(m, slice, <uint32_t>entry, dirty, m.entry_classes[entry] & 7, t)
+            else:
+                t = m.writeback(m, slice, <uint32_t>entry, dirty, m.entry_classes[entry] & 7, t)
+        else:
+            set = cache_set(&m.l2.cache, line.l2_set)
+            way = cache_find(&m.l2.cache, &set, <uint32_t>entry)
+            if way >= 0:
+                sectors &= ~<unsigned int>set.lines[way]
+            if sectors & 15:
+                sectors &= 15
+                t = m.fill(m, slice, &line, &sectors, t)
+        done = max_i64(done, t)
+    return done

@@ -8,7 +8,9 @@ from libc.string cimport memset
 
 cimport cython
 
-from buddysim.replay.engine.copies cimport l2_invalidate_range, l2_install, l2_max_installed, l2_update_class
+from buddysim.replay.engine.copies cimport (
+    copy_sectors, l2_invalidate_range, l2_install, l2_max_installed, l2_update_class,
+)
 from buddysim.replay.l2.l2 cimport l2_dirty_sectors
 from buddysim.replay.memory.allocations cimport allocation_begin, allocation_end, allocation_of_line, allocation_materialize
 from buddysim.replay.memory.memory cimport MemorySystem, AllocationState, memory_init, count_waits_in
@@ -351,6 +353,20 @@ cdef class ReplayEngine:
             l2_update_class(m, <uint32_t>(end_entry - 1))
             if install:
                 l2_install(m, first_sector, end_sector, self.state.now_ps)
+
+    def move(self, int64_t first_sector, int64_t end_sector, bint write, int64_t bytes_per_s):
+        """Moves sectors of a memcpy or memset between a copy engine and memory, from now on; returns when the last has moved (ps).
+
+        Parameters
+        ----------
+        first_sector, end_sector : sectors (4 x entry + index), of which it reads or writes at least a byte
+        write : it writes them; else it reads them
+        bytes_per_s : of the engine
+        """
+        cdef int64_t done_ps
+        with nogil:
+            done_ps = copy_sectors(&self.state.m, first_sector, end_sector, write, self.state.now_ps, bytes_per_s)
+        return done_ps
 
     @property
     def max_installed_entries(self):

@@ -73,7 +73,7 @@ class RefCapacity:
 
         Parameters
         ----------
-        launches : of each kernel that ran, in the order of the trace: the position of its launch, and when it was (ps)
+        launches : of each kernel that ran, in the order of time: the position of its launch, and when it was (ps)
         end_ps : end of the run
         """
         instants = [self.at(instant) for instant in self.instants]
@@ -86,7 +86,8 @@ class RefCapacity:
             "host": max(footprint.host for footprint in instants),
         }
         ends = [*(launched for _, launched in launches[1:]), end_ps]
-        weighted = [(self.at(at), end - launched) for (at, launched), end in zip(launches, ends, strict=True)]
+        begins = [0, *ends][: len(launches)]  # copies may precede the first launch
+        weighted = [(self.at(at), end - begin) for (at, _), begin, end in zip(launches, begins, ends, strict=True)]
         sums = {name: sum(weight * getattr(footprint, name) for footprint, weight in weighted) for name in largest}
         time = sum(weight for _, weight in weighted)
         return {

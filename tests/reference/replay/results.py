@@ -80,7 +80,7 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
     parts, counts = run.parts, run.counts
     cycle = parts.numbers.cycle
     counters: dict[str, Any] = {name: counts[name] for name in COUNTED}
-    time_ps = max((end for _, end, _ in run.ended), default=0)
+    time_ps = max([run.copies.last_end, *(end for _, end, _ in run.ended)])
     touched = counts["l2.fills"] + counts["l2.writebacks"]
     buddy = counts["buddy.fills"] + counts["buddy.writebacks"]
     counters |= {
@@ -106,9 +106,18 @@ def results_of(run: RefRun, capacity: RefCapacity) -> dict[str, Any]:
         **utilization_of(run, max(time_ps, 1)),
         "sizes.extrapolated_fraction": fraction(parts.sizes.extrapolated, parts.sizes.entries),
         "sizes.extrapolated_mean_fraction": parts.sizes.extrapolated_mean_fraction,
-        **capacity.counters(sorted((k.kernel.event, k.launched) for k, *_ in run.ended), time_ps),
+        **capacity.counters(
+            [
+                (k.kernel.event, k.launched)
+                for k in sorted((k for k, *_ in run.ended), key=lambda k: (k.launched, k.kernel.event))
+            ],
+            time_ps,
+        ),
         "per_kernel": [per_kernel(kernel, end, during, cycle) for kernel, end, during in run.ended],
         "per_allocation": per_allocation(run),
+        "copies.moved": run.copies.timed,
+        "copies.bytes": run.copies.bytes,
+        "copies.busy_ps": run.copies.busy,
         "horizon.pushed": 0,
     }
     device = counters["footprint.used_device_bytes"]

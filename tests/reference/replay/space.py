@@ -53,6 +53,10 @@ class RefAddressSpace:
         gone = [a for a in self.allocations if self.freed_at.get(a.index) == position and a.alloc_event != a.free_event]
         return [self.ranges[a.index] for a in sorted(gone, key=lambda a: (a.free_event or 0, a.index))]
 
+    def changes_at(self, position: int) -> bool:
+        """Return whether allocations begin or end before an event."""
+        return any(a.alloc_event == position for a in self.allocations) or bool(self.freed(position))
+
     def begins_at(self, position: int) -> list[RefAllocationRange]:
         """Return the allocations that begin at an event index and are not freed at once."""
         return [
@@ -114,14 +118,14 @@ def effects_of_frees(trace: Trace) -> tuple[dict[int, int], set[int]]:
     waiting_events = set()
     for position in range(len(trace.events) + 1):
         event = trace.events[position] if position < len(trace.events) else None
-        stream = trace.kernels[event.kernel].stream if isinstance(event, KernelLaunch) else None
+        stream = trace.stream_of(event) if event else 0
         may_run = [run for run in may_run if stream and run[0] not in (stream, 0)]
         _take_effect(freed, position, may_run, effects)
         if _comes_back(trace.allocations, position, effects):
             waiting_events.add(position)
             may_run = []
             _take_effect(freed, position, may_run, effects)
-        if stream is not None:
+        if isinstance(event, KernelLaunch) or stream:
             may_run.append((stream, position))
     return effects, waiting_events
 

@@ -294,7 +294,7 @@ class RefL2:
             if line.dirty:
                 self.counts["l2.writebacks"] += 1
                 self.counts["l2.writeback_sectors"] += line.dirty.bit_count()
-                t = self._write_back(oldest, line, t)
+                t = self.take_back(oldest, line, t)
                 line.dirty = 0
         return t
 
@@ -315,9 +315,9 @@ class RefL2:
             return t
         self.counts["l2.writebacks"] += 1
         self.counts["l2.writeback_sectors"] += victim[1].dirty.bit_count()
-        return self._write_back(*victim, t)
+        return self.take_back(*victim, t)
 
-    def _write_back(self, entry: int, line: RefCacheLine, t: int) -> int:
+    def take_back(self, entry: int, line: RefCacheLine, t: int) -> int:
         """Return when the way of a line that is written back is free (ps)."""
         if not self.writeback_slots:
             return self.below.write_back(entry, line, t)
