@@ -20,7 +20,7 @@ from buddysim.training import simulate  # noqa: E402
 from buddysim.training.architectures.read_config import UnreadConfig  # noqa: E402
 from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa: E402
 from buddysim.training.recorded_step.from_config import network_from_config  # noqa: E402
-from buddysim.training.recorded_step.library_model import find_class  # noqa: E402
+from buddysim.training.recorded_step.library_class import find_class  # noqa: E402
 from tests.training.transformers.compared import (  # noqa: E402
     differences_of,
     peak_of_tape,
