@@ -122,7 +122,7 @@ class DecoderStack(Module):
     Parameters
     ----------
     layers : in order
-    windows : of each layer's attention, in tokens; None: all earlier tokens
+    windows : of each layer's attention, in tokens; None: all earlier tokens; 0: no attention, so no mask
     masks : windows of the masks that the class makes, in its order, whether a layer has them or not
     packed : whether the class passes positions to the masks, which then see packed documents
     chunked : windows are parts of a sequence, instead of the last tokens
@@ -168,7 +168,7 @@ class DecoderStack(Module):
         position_embeddings = self.rotary_emb(hidden_states, position_ids)
         for layer, window in zip(self.layers, self.windows, strict=True):
             rotations = self.rotary_emb.of_layer(position_embeddings, window)
-            hidden_states = layer(hidden_states, masks[window], rotations, position_ids)
+            hidden_states = layer(hidden_states, masks.get(window), rotations, position_ids)
         hidden_states = self.norm(hidden_states)
         return hidden_states
 

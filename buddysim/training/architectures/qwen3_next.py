@@ -109,7 +109,8 @@ class Qwen3NextForCausalLM(DecoderModel[Qwen3NextConfig]):
     PADDED: ClassVar[bool] = False
 
     def __init__(self, config: Qwen3NextConfig, options: ConfigOptions) -> None:
-        super().__init__(config, options, pad_token_id=config.pad_token_id)
+        windows = [0 if config.is_linear(index) else None for index in range(config.num_hidden_layers)]
+        super().__init__(config, options, windows=windows, pad_token_id=config.pad_token_id)
         if options.packed > 1:
             raise BuddysimError(f"packed {options.packed}: expected 1: a recurrence doesn't end with a document")
 

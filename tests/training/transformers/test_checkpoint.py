@@ -71,7 +71,7 @@ def assert_equal(name: str, recipe: Any, attention: Any, rule: CheckpointRule) -
     autocast = torch.autocast("cpu", torch.bfloat16) if recipe == "amp-bf16" else None
     with cuda_rules("efficient" if attention == "efficient" else "flash"):
         measured = measure(model, configs.inputs(name, dtype), steps=1, autocast=autocast)
-    sequence = None if name.startswith("ViT") else configs.TOKENS
+    sequence = configs.tokens(name)
 
     def prepare(symbolic: Any) -> None:
         symbolic.name_scopes()

@@ -33,7 +33,8 @@ def gated_delta_rule(query: Tensor, key: Tensor, value: Tensor, g: Tensor, beta:
     query, key, value, beta, decay = [
         F.to_contiguous(x.transpose(1, 2), float32) for x in (query, key, value, beta, decay)
     ]
-    query, key = _normalized(query), _normalized(key)
+    query = _normalized(query)
+    key = _normalized(key)
     query = query * features**-0.5
     pad_size = -tokens % CHUNK
     query, key, value = (F.pad(x, (0, 0, 0, pad_size)) for x in (query, key, value))

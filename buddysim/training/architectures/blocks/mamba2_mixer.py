@@ -60,7 +60,7 @@ class Mamba2Mixer(Module):
         mixed = self.conv1d(mixed)
         mixed = mixed.transpose(1, 2)
         hidden_states, B, C = mixed.split(self.parts, -1)
-        scan_output = chunk_scan(
+        scan_result = chunk_scan(
             hidden_states.view(batch, tokens, config.num_heads, config.head_dim),
             dt,
             A,
@@ -70,6 +70,6 @@ class Mamba2Mixer(Module):
             self.D,
             self.dt_bias,
         )
-        scan_output = scan_output.reshape(batch, tokens, -1)
+        scan_output = scan_result.reshape(batch, tokens, -1)
         scan_output = self.norm(scan_output, gate)
         return self.out_proj(scan_output.to(dtype))
