@@ -8,7 +8,9 @@
    in device memory.
 3. *Conserved*: what a level of memory receives, it passes on or keeps.
 4. *Bound*: no run is faster than any of its resources allows.
-5. *Fitting*: `buddy` without overflow and with free metadata is `bandwidth-compression`.
+5. *In flight*: requests are no more than what holds them, by Little's law: their number times the least time that each
+   is held is at most the run's time times the places. What is in flight at the end does not count.
+6. *Fitting*: `buddy` without overflow and with free metadata is `bandwidth-compression`.
 """
 
 from __future__ import annotations
@@ -116,6 +118,13 @@ INCOMPRESSIBLE = {
     "compression.fetch_whole_raw_entry": False,
     "um.initial_location": "device",
     "um.capacity": "1 GiB",
+}
+#: Machine keys with which few places hold requests for long: without their limit, a random run is too fast.
+FAR = {
+    "dram.load_to_use": "20 us",
+    "link.load_to_use": "50 us",
+    "l2.mshrs": 2,
+    "l2.writeback_buffer": 1,
 }
 #: Counters of hits, merges, traffic and faults.
 TRAFFIC = (
@@ -257,6 +266,8 @@ def violations(seed: int) -> Iterator[Violation]:
                 return
             yield from _conserved(seed, count)
             yield from _bound(seed, case, count)
+            far = replace(case, machine=case.machine | FAR)
+            yield from _in_flight(seed, far, run(case.scheme, FAR))
             yield from _better(seed, case, run, count, keys)
         with _replaying(_with_classes(case, {}), Path(folder) / "raw.bin") as run:
             yield from _incompressible(seed, run)
@@ -440,6 +451,22 @@ def _bound(seed: int, case: Case, count: Counters) -> Iterator[Violation]:
     for name, least in at_least.items():
         if count["time_ps"] < least - BUCKET_PS - 2 * slot:
             yield Violation("bound", seed, f"{name}: {count['time_ps']} ps of {least:.0f}")
+
+
+def _in_flight(seed: int, case: Case, count: Counters) -> Iterator[Violation]:
+    """Requests of up to an entry each: fills in MSHRs, reads of read-modify-writes in write-back buffers."""
+    machine = case.make_machine()
+    l2_ps, timing = machine.ps(machine.l2.load_to_use), machine.dram.timing
+    device_ps = machine.ps(machine.dram.load_to_use) - l2_ps - machine.ps(timing.tRCD) - machine.ps(timing.tRP)
+    held_ps = {"link": machine.ps(machine.link.load_to_use) - l2_ps, "device": max(0, device_ps)}
+    mshrs, buffers = machine.l2.slices * machine.l2.mshrs, machine.l2.slices * machine.l2.writeback_buffer
+    for memory, least_ps in held_ps.items():
+        fetched = count[f"{memory}.demand_bytes"] + count[f"{memory}.overfetch_bytes"]
+        merged = count[f"{memory}.read_modify_write_bytes"]
+        for name, moved, places in (("fills", fetched, mshrs), ("read-modify-writes", merged, buffers)):
+            requests = moved // 128 - places
+            if places and requests * least_ps > places * count["time_ps"]:
+                yield Violation("in flight", seed, f"{memory} {name}: {requests} of {least_ps} ps in {places} places")
 
 
 def non_monotonic() -> dict[str, dict[str, Any]]:
