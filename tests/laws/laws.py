@@ -9,7 +9,7 @@
 3. *Conserved*: what a level of memory receives, it passes on or keeps.
 4. *Bound*: no run is faster than any of its resources allows.
 5. *In flight*: requests are no more than what holds them, by Little's law: their number times the least time that each
-   is held is at most the run's time times the places. What is in flight at the end does not count.
+   is held is at most the run's time times the slots. What is in flight at the end does not count.
 6. *Fitting*: `buddy` without overflow and with free metadata is `bandwidth-compression`.
 """
 
@@ -119,7 +119,7 @@ INCOMPRESSIBLE = {
     "um.initial_location": "device",
     "um.capacity": "1 GiB",
 }
-#: Machine keys with which few places hold requests for long: without their limit, a random run is too fast.
+#: Machine keys with which few slots hold requests for long: without their limit, a random run is too fast.
 FAR = {
     "dram.load_to_use": "20 us",
     "link.load_to_use": "50 us",
@@ -460,13 +460,13 @@ def _in_flight(seed: int, case: Case, count: Counters) -> Iterator[Violation]:
     device_ps = machine.ps(machine.dram.load_to_use) - l2_ps - machine.ps(timing.tRCD) - machine.ps(timing.tRP)
     held_ps = {"link": machine.ps(machine.link.load_to_use) - l2_ps, "device": max(0, device_ps)}
     mshrs, buffers = machine.l2.slices * machine.l2.mshrs, machine.l2.slices * machine.l2.writeback_buffer
-    for memory, least_ps in held_ps.items():
+    for memory, min_held_ps in held_ps.items():
         fetched = count[f"{memory}.demand_bytes"] + count[f"{memory}.overfetch_bytes"]
         merged = count[f"{memory}.read_modify_write_bytes"]
-        for name, moved, places in (("fills", fetched, mshrs), ("read-modify-writes", merged, buffers)):
-            requests = moved // 128 - places
-            if places and requests * least_ps > places * count["time_ps"]:
-                yield Violation("in flight", seed, f"{memory} {name}: {requests} of {least_ps} ps in {places} places")
+        for name, moved, slots in (("fills", fetched, mshrs), ("read-modify-writes", merged, buffers)):
+            requests = moved // 128 - slots
+            if slots and requests * min_held_ps > slots * count["time_ps"]:
+                yield Violation("in flight", seed, f"{memory} {name}: {requests} of {min_held_ps} ps in {slots} slots")
 
 
 def non_monotonic() -> dict[str, dict[str, Any]]:

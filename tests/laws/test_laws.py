@@ -106,13 +106,13 @@ def test_a_run_that_is_too_fast_is_found(name: str, counter: str) -> None:
 
 @pytest.mark.parametrize("memory", ["link", "device"])
 @pytest.mark.parametrize("kind", ["demand", "overfetch", "read_modify_write"])
-def test_more_requests_in_flight_than_places_are_found(memory: str, kind: str) -> None:
-    """A thousand times as many as places hold in the run's time at the latency of both memories, 500 ns at most."""
+def test_more_requests_in_flight_than_slots_are_found(memory: str, kind: str) -> None:
+    """A thousand times as many as slots hold in the run's time at the latency of both memories, 500 ns at most."""
     case, count = counters(SEED)
     case.machine |= {"l2.writeback_buffer": 2, "dram.load_to_use": "900 ns"}
     assert not list(laws._in_flight(SEED, case, count))
-    places = case.make_machine().l2.slices * max(case.make_machine().l2.mshrs, 2)
-    count[f"{memory}.{kind}_bytes"] += 128 * 1000 * places * (1 + count["time_ps"] // 100_000)
+    slots = case.make_machine().l2.slices * max(case.make_machine().l2.mshrs, 2)
+    count[f"{memory}.{kind}_bytes"] += 128 * 1000 * slots * (1 + count["time_ps"] // 100_000)
     (broken,) = laws._in_flight(SEED, case, count)
     assert broken.about.startswith(f"{memory} {'read-modify-writes' if kind.startswith('read') else 'fills'}:")
 

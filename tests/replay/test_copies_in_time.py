@@ -170,7 +170,7 @@ def test_memory_slower_than_the_engine_holds_a_copy(tmp_path: Path) -> None:
     assert spans(run(path, **fast))[1][0] == pytest.approx(4 + 262, rel=0.02)
 
 
-def test_a_load_waits_for_at_most_what_a_copy_has_in_flight(tmp_path: Path) -> None:
+def test_a_load_waits_for_no_more_than_a_copy_has_in_flight(tmp_path: Path) -> None:
     """After 60 us, an engine of 100 GB/s would have put 5.7 of 6 MiB before the load; it has 1 MiB, 66 us of memory."""
     with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
         writer.add_allocation("data", BASE, 16 * MIB)
