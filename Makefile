@@ -15,7 +15,7 @@ extensions = $(shell find buddysim -name '*.pyx')
 sources = buddysim/base/build_flags.py $(shell find buddysim -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 flags = march=$(BUDDYSIM_MARCH) boundscheck=$(BUDDYSIM_BOUNDSCHECK)
 
-.PHONY: help notebooks web site wheels sdist check-release run test check test-all test-long lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces lock build develop clean check-machine FORCE
+.PHONY: help arm notebooks web site wheels sdist check-release run test check test-all test-long lowest bench instructions figures validate-buddy validate docs lint sanitize fuzz laws kills mutants traces lock build develop clean check-machine FORCE
 
 help:
 	@echo "make run       build, then replay $(TRACE) (another one: make run TRACE=FILE)"
@@ -29,6 +29,7 @@ help:
 	@echo "make instructions  count CPU instructions of three replays and a training, store and draw them"
 	@echo "make figures   the Buddy Compression study: makes its traces, simulates, draws fig3 to fig13 (make figures SCALE=small)"
 	@echo "make web       the page that answers in a browser: out/web (npm and pip bring Pyodide and pydantic)"
+	@echo "make arm       cross-build for aarch64; replays of every scheme under qemu equal this machine's (ten minutes)"
 	@echo "make notebooks a notebook for each tutorial: out/notebooks"
 	@echo "make docs      the site of the documents and the API's reference, links checked: out/site"
 	@echo "make lint      ruff, cython-lint, mypy, stubtest; workflows and issue forms by their schemas"
@@ -129,6 +130,9 @@ check-release:
 	$(BASE_PYTHON) tools/check_release.py $(TAG)
 
 # The API's reference is made from the docstrings; every link is followed, those to other sites too.
+arm: build
+	PYTHON=$(python) tools/aarch64.sh
+
 notebooks: build
 	$(python) -m tools.tutorial_notebooks
 
