@@ -10,6 +10,7 @@ import pytest
 import buddysim
 from buddysim.analyses import REGISTRY, AnalysisOptions, AnalysisResult, analyse
 from buddysim.base.errors import BuddysimError
+from buddysim.machine import Machine
 from buddysim.trace import Trace, TraceWriter, open_trace
 from buddysim.trace.format import REPLAY_LABEL
 from tests.buddy.traces import PAGE, entries, write_trace
@@ -285,3 +286,54 @@ def test_changes_while_launches_run(tmp_path: Path) -> None:
 def test_launches_need_sizes_while_they_run(trace: Trace) -> None:
     with pytest.raises(BuddysimError, match="no sizes while its launches run: expected for example a trace of"):
         analysis_of(trace, "launches")
+
+
+def test_targets_chosen_anew_move_what_they_change(tmp_path: Path) -> None:
+    """64 entries of 32, then 64, then 128 B: 4x, 2x, 1x; entries are read from both memories and written again."""
+    sizes = ((0, SECTOR), (5, TWO), (9, WHOLE))
+    snapshots = [(launches, {"a": [size] * 64}) for launches, size in sizes]
+    trace = write_trace(tmp_path / "t.bin", {"a": 64}, snapshots, as_size_maps=True)
+    machine = Machine.load("p100-nvlink2").with_overrides({"link.bandwidth": "1 MB/s", "link.protocol": "packets"})
+    result = analysis_of(trace, "updated-targets", machine=machine)
+    assert result.column("launches") == [0, 5, 9]
+    assert result.column("changed_allocations") == [0, 1, 1]
+    assert result.column("ratio") == [1, 4, 2]
+    assert result.column("overflow_fraction") == [0, 1, 1]
+    sectors = 64 * 32
+    assert result.column("device_bytes") == [0, (1 + 2) * sectors, (2 + 4) * sectors]
+    assert result.column("link_read_bytes") == [0, sectors, 2 * sectors]
+    assert result.column("link_write_bytes") == [0, 0, 0]
+    assert result.column("move_ms") == pytest.approx([0, sectors / 1e3, 2 * sectors / 1e3])
+
+
+def test_smaller_targets_again_write_over_the_link(tmp_path: Path) -> None:
+    """64 entries of 128 B, then 16 of them: 1x, then 4x, with three sectors of those 16 in buddy memory."""
+    snapshots = [(0, {"a": [WHOLE] * 64}), (5, {"a": [WHOLE] * 16 + [SECTOR] * 48})]
+    trace = write_trace(tmp_path / "t.bin", {"a": 64}, snapshots, as_size_maps=True)
+    _, row = analysis_of(trace, "updated-targets").records()
+    assert (row["ratio"], row["overflow_fraction"]) == (1, 0)
+    assert row["device_bytes"] == (16 * 4 + 48 + 64) * 32
+    assert (row["link_read_bytes"], row["link_write_bytes"]) == (0, 16 * 3 * 32)
+
+
+def test_targets_change_between_snapshots_alone(tmp_path: Path) -> None:
+    trace = write_trace(tmp_path / "t.bin", {"a": 4}, [(0, {"a": [SECTOR] * 4})], as_size_maps=True)
+    with pytest.raises(BuddysimError, match="one snapshot: expected two or more"):
+        analysis_of(trace, "updated-targets")
+
+
+def test_pages_have_targets_of_their_own(tmp_path: Path) -> None:
+    """A page of 32 B entries and one of 128 B: 1x by allocation, 4x and 1x by page, unless the first page changes."""
+    both = [SECTOR] * 64 + [WHOLE] * 64
+    for second, ratio in ((both, 128 / 80), ([WHOLE] * 20 + both[20:], 1.0), ([WHOLE] * 19 + both[19:], 128 / 80)):
+        snapshots = [(0, {"a": both}), (5, {"a": second})]
+        trace = write_trace(tmp_path / "t.bin", {"a": 128}, snapshots, as_size_maps=True)
+        result = analysis_of(trace, "page-targets")
+        (row,) = result.records()
+        assert (row["pages"], row["target"], row["overflow_fraction"]) == (2, "1x", 0)
+        assert row["page_ratio"] == pytest.approx(ratio)
+        assert f"{ratio:.3f}x by page" in result.notes[1]
+        assert "8 KB: 6 B" in result.notes[2]
+    trace = write_trace(tmp_path / "t.bin", {"a": 64}, [(0, {"a": [TWO] * 16 + [SECTOR] * 48})], as_size_maps=True)
+    (row,) = analysis_of(trace, "page-targets").records()
+    assert (row["page_ratio"], row["page_overflow_fraction"]) == (4, 0.25)

@@ -159,7 +159,6 @@ def test_unknown_machine_is_an_error(capsys) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="curves and the fits of presets are of version 8 of the replay model", strict=True)
 def test_stored_table_is_up_to_date(tmp_path: Path) -> None:
     """Return all rows of the V100."""
     fresh = [list(map(str, row.row)) for row in REGISTRY.find("curves").compare(ValidationOptions("v100")).quantities]
