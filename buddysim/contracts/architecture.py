@@ -18,8 +18,8 @@ from buddysim.training.autograd import Tape
 from buddysim.training.options.config_options import ConfigOptions
 from buddysim.training.recorded_step.run import record_step
 
-#: Values of required keys whose names have these words; other sizes are `_WIDTH`.
-_VALUES = {"layer": 2, "head": 32, "vocab": 40_000}
+#: Values of required keys whose names have these words, the first of them; other sizes are `_WIDTH`.
+_VALUES = {"layer": 2, "num_heads": 16, "head": 32, "per_tok": 2, "vocab": 40_000}
 _WIDTH = 256
 _CLASS_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 

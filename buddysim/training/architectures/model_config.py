@@ -83,7 +83,7 @@ class ModelConfig(BaseModel):
     ----------
     dtype : number format of the weights on file; None where the file names none
     tie_word_embeddings : the output matrix is the embedding's
-    dequantised : format that the weights have on file, if that is not what is trained
+    quantization_config : format that the weights have on file, if that is not what is trained: its ``quant_method``
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, validate_default=False)
@@ -95,7 +95,7 @@ class ModelConfig(BaseModel):
 
     dtype: Dtype | None = None
     tie_word_embeddings: bool = False
-    dequantised: str | None = None
+    quantization_config: str | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -118,7 +118,7 @@ class ModelConfig(BaseModel):
             if name in own and own[name] not in accepted:
                 expected = " or ".join(shown(value) for value in accepted)
                 raise problem(name, f"{expected} (nothing else is simulated)", own[name])
-        return {**own, "dequantised": dequantised_of(own)}
+        return {**own, "quantization_config": dequantised_of(own)}
 
     @property
     def max_positions(self) -> int | None:

@@ -63,7 +63,7 @@ class ConfigNetwork(Network):
     def options(self) -> Mapping[str, Value]:  # type: ignore[override]
         """What the configuration leaves open, as it is simulated."""
         shown = {**asdict(self.config_options), "recipe": self.recipe.name, "attention": self.model.options.attention}
-        shown["dequantised"] = self.config.keys.dequantised
+        shown["dequantised"] = self.config.keys.quantization_config
         if self.sequence is not None:
             shown["sequence"] = self.sequence
         return {name: value for name, value in shown.items() if value is not None}
