@@ -148,8 +148,7 @@ def test_two_builds_give_the_same_bytes(sdist: Path, tmp_path: Path, monkeypatch
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     builds = []
     for name, date in (("one", 1_000_000_000), ("another", 1_500_000_000)):
-        with tarfile.open(sdist) as archive:
-            archive.extractall(tmp_path / name, filter="data")
+        subprocess.run(["tar", "-xf", sdist, "--one-top-level=" + name], cwd=tmp_path, check=True)
         (tree,) = (tmp_path / name).iterdir()
         for path in (tree / "buddysim").rglob("*.pyx"):
             if path.stem not in ("fvc", "rle"):
