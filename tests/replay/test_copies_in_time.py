@@ -11,6 +11,7 @@ import pytest
 
 import buddysim
 import buddysim.trace as bt
+from buddysim.base.errors import BuddysimError
 from buddysim.buddy import Targets
 from buddysim.replay.driver import ReplayRun
 from buddysim.replay.engine.event_loop import ReplayEngine
@@ -182,6 +183,24 @@ def test_a_load_waits_for_no_more_than_a_copy_has_in_flight(tmp_path: Path) -> N
                 writer.memcpy("htod", BASE + 8 * MIB, 6 * MIB, stream=2)
     result = run(tmp_path / "t.bin", copies__h2d_bandwidth="100 GB/s", copies__latency="0 ns")
     assert 60 + 40 < spans(result)[1][1] < 60 + 70
+
+
+def test_a_very_long_copy_takes_its_time_without_traffic(tmp_path: Path) -> None:
+    """500 GiB at 10 GB/s are a minute; at 1 MB/s they end later than a run can go."""
+    size = 500 << 30
+    with bt.TraceWriter(tmp_path / "t.bin", provenance()) as writer:
+        writer.add_allocation("data", BASE, size)
+        for number in range(2):
+            writer.begin_kernel("kernel", (1, 1, 1), (32, 1, 1))
+            writer.add_blocks(*records([load_block([BASE])]))
+            writer.end_kernel()
+            if not number:
+                writer.memcpy("htod", BASE, size)
+    result = run(tmp_path / "t.bin")
+    assert result.counters["time_ps"] == pytest.approx(size * 100, rel=1e-6)
+    assert result.counters["device.write_bytes"] == 0
+    with pytest.raises(BuddysimError, match="a memcpy ends later than a run"):
+        run(tmp_path / "t.bin", copies__h2d_bandwidth="1 MB/s")
 
 
 def test_copies_take_bandwidth_from_a_kernel_that_runs_beside_them(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from buddysim.base.errors import BuddysimError
 from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.copies.copied_range import CopiedRange
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 PORTION_BYTES = 16 * 1024
 #: Pieces of a copy between its engine and memory at once: 1 MiB.
 MAX_UNDER_WAY = 64
+#: A longer memcpy or memset takes its time in one portion, without traffic: the simulator would take minutes.
+MAX_MOVED_BYTES = 256 * 2**20
+#: Latest time of a run (ps), as of issue events.
+END_PS = 2**55
 ON_DEVICE = "dtod"
 
 
@@ -153,8 +158,10 @@ class CopyEngines:
             return
         read, written = portion
         done_ps = now
+        if written is not None and written.bytes > PORTION_BYTES:
+            self.effects.overwrite(run, handle - self.first_handle, written, copy.end_entry)
         for part, writes in ((read, False), (written, True)):
-            if part is not None:
+            if part is not None and part.bytes <= PORTION_BYTES:
                 self.effects.make_accessible(run, part, part.entries[0])
                 if writes:
                     self.effects.overwrite(run, handle - self.first_handle, part, copy.end_entry)
@@ -177,6 +184,11 @@ class CopyEngines:
 
     def _schedule(self, run: ReplayRun, handle: int, at_ps: int) -> bool:
         """Have the engine report a time, as the end of a kernel without thread blocks."""
+        if at_ps >= END_PS:
+            raise BuddysimError(
+                f"{run.trace.path}: a memcpy ends later than a run on {run.machine.name} can go: "
+                f"{END_PS / 3600e12:.1f} hours of simulated time"
+            )
         return run.engine.start_kernel(handle, at_ps, 0, 1, 32, 0, 0)
 
 
@@ -194,7 +206,10 @@ def rate_of(machine: Machine, event: Memcpy | Memset) -> int:
 def _portions(
     read: CopiedRange | None, written: CopiedRange | None
 ) -> Iterator[tuple[CopiedRange | None, CopiedRange | None]]:
-    """Cut a copy into portions, by the addresses that it writes, or else reads."""
+    """Cut a copy into portions, by the addresses that it writes, or else reads; a very long one is not cut."""
+    if max(part.bytes for part in (read, written) if part is not None) > MAX_MOVED_BYTES:
+        yield read, written
+        return
     if written is None:
         assert read is not None
         yield from ((portion, None) for portion in read.portions(PORTION_BYTES))

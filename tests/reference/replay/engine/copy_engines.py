@@ -58,6 +58,7 @@ class RefTimedCopy:
             return None, None
         start = cut.bytes[0] + self.moved + 128 * cut.allocation_range.first
         size = min(PORTION - start % PORTION, len(cut.bytes) - self.moved)
+        assert len(cut.bytes) <= 256 << 20, "not in this model: one portion without traffic"
         parts = []
         for side in (self.reads, self.writes):
             part = side.bytes[self.moved : self.moved + size] if side else range(0)
