@@ -107,8 +107,7 @@ def _moved(
 
 def _move_ms(moved: tuple[int, int, int], machine: Machine) -> float:
     link = machine.link
-    written_rate = link.write_bandwidth if link.write_bandwidth.amount else link.bandwidth
-    rates = (machine.dram_bytes_per_s, machine.bytes_per_s(link.bandwidth), machine.bytes_per_s(written_rate))
+    rates = (machine.dram_bytes_per_s, machine.bytes_per_s(link.bandwidth), machine.bytes_per_s(link.from_gpu))
     return 1e3 * max(amount / rate for amount, rate in zip(moved, rates, strict=True))
 
 

@@ -74,8 +74,9 @@ class ReplayRun:
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}
         self.launches: list[tuple[int, int]] = []  # event index, time (ps)
-        self.copies = CopyEngines(trace, machine, timed_positions(trace, machine, {kernel.index for kernel in kernels}))
+        self.copies = CopyEngines(trace, machine, timed_positions(trace, machine, kernels))
         self.selected = {kernel.index for kernel in kernels}
+        self.launch_latency_ps = machine.ps(machine.kernel.launch_latency)
         self.events = iter(enumerate(trace.events))
         self.waiting: list[tuple[int, Event]] = []  # events with their positions, the earliest of those not started
 
@@ -101,10 +102,10 @@ class ReplayRun:
             if word == "chunk":
                 self._feed(handle)
             elif word == "done":
-                if self.copies.has(handle):
-                    self.copies.proceed(self, handle)
-                else:
+                if not self.copies.has(handle):
                     self._finish(handle)
+                elif not self.copies.proceed(self, handle):
+                    continue
                 self._start_events()
             elif word == "idle":
                 end_ps = self.engine.end_of_time_ps()
@@ -209,7 +210,7 @@ class ReplayRun:
                 )
         if not self.engine.start_kernel(
             kernel.index,
-            self.engine.now_ps + self.machine.ps(self.machine.kernel.launch_latency),
+            self.engine.now_ps + self.launch_latency_ps,
             kernel.n_blocks,
             warps,
             threads,

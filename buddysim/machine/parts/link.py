@@ -40,3 +40,8 @@ class LinkConfig(Section):
         "maximum payload per packet on the link; 128 B: one entry",
         "assumed: one entry; only counts with a header",
     )
+
+    @property
+    def from_gpu(self) -> Bandwidth:
+        """Bandwidth from the GPU."""
+        return self.write_bandwidth if self.write_bandwidth.amount else self.bandwidth

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from buddysim.replay.copies.copied_range import CopiedRange
 from buddysim.replay.primitives.kinds import Placement
-from buddysim.trace import KernelLaunch, Trace
+from buddysim.trace import Trace
 
 if TYPE_CHECKING:
     from buddysim.replay.driver import ReplayRun
@@ -22,7 +22,7 @@ class CopyEffects:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self.launches = [position for position, event in enumerate(trace.events) if isinstance(event, KernelLaunch)]
+        self.launches = [kernel.event for kernel in trace.kernels]
 
     def overwrite(self, run: ReplayRun, position: int, written: CopiedRange, end_entry: int) -> None:
         """Apply a part of the copy at an event's position.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,13 @@ from buddysim.compress import ENTRY_BYTES
 from buddysim.machine import Machine
 from buddysim.replay.copies.copied_range import CopiedRange
 from buddysim.replay.copies.copy_effects import CopyEffects
-from buddysim.trace import KernelLaunch, Memcpy, Memset, Trace
+from buddysim.trace import Kernel, Memcpy, Memset, Trace
 
 if TYPE_CHECKING:
     from buddysim.replay.driver import ReplayRun
 
 PORTION_BYTES = 16 * 1024
-#: Pieces of a copy between its engine and memory at once: 1 MiB.
+#: Portions of a copy between its engine and memory at once: 1 MiB.
 MAX_UNDER_WAY = 64
 #: A longer memcpy or memset takes its time in one portion, without traffic: the simulator would take minutes.
 MAX_MOVED_BYTES = 256 * 2**20
@@ -27,18 +27,13 @@ END_PS = 2**55
 ON_DEVICE = "dtod"
 
 
-def timed_positions(trace: Trace, machine: Machine, selected: set[int]) -> range:
-    """Return the positions of the events whose copies take time."""
+def timed_positions(trace: Trace, machine: Machine, kernels: Sequence[Kernel]) -> range:
+    """Return the positions of the events whose copies take time, in a run of kernels."""
     if machine.copies.timed == "none":
         return range(0)
     if machine.copies.timed == "all":
         return range(len(trace.events))
-    launches = [
-        position
-        for position, event in enumerate(trace.events)
-        if isinstance(event, KernelLaunch) and event.kernel in selected
-    ]
-    return range(launches[0], launches[-1]) if launches else range(0)
+    return range(kernels[0].event, kernels[-1].event) if kernels else range(0)
 
 
 @dataclass
@@ -141,8 +136,8 @@ class CopyEngines:
         self.counts["copies.bytes"] += event.bytes
         return True
 
-    def proceed(self, run: ReplayRun, handle: int) -> None:
-        """Move the next portion of a copy, whose time has come, or end the copy."""
+    def proceed(self, run: ReplayRun, handle: int) -> bool:
+        """Move the next portion of a copy, whose time has come, or end the copy; return whether it has ended."""
         copy = self.running[handle]
         engine, now = run.engine, run.engine.now_ps
         portion = next(copy.portions, None)
@@ -151,27 +146,28 @@ class CopyEngines:
             copy.under_way.clear()
             if end_ps > now:
                 self._schedule(run, handle, end_ps)
-                return
+                return False
         if portion is None:
             del self.running[handle]
             self._begin(run, copy.kind)
-            return
-        read, written = portion
-        done_ps = now
-        if written is not None and written.bytes > PORTION_BYTES:
-            self.effects.overwrite(run, handle - self.first_handle, written, copy.end_entry)
-        for part, writes in ((read, False), (written, True)):
-            if part is not None and part.bytes <= PORTION_BYTES:
-                self.effects.make_accessible(run, part, part.entries[0])
-                if writes:
-                    self.effects.overwrite(run, handle - self.first_handle, part, copy.end_entry)
-                done_ps = max(done_ps, engine.move(*part.touched_sectors, writes, copy.bytes_per_s))
+            return True
         moved = next(part.bytes for part in portion if part is not None)
+        done_ps = now
+        for part, writes in zip(portion, (False, True), strict=True):
+            if part is None:
+                continue
+            if moved <= PORTION_BYTES:
+                self.effects.make_accessible(run, part, part.entries[0])
+            if writes:
+                self.effects.overwrite(run, handle - self.first_handle, part, copy.end_entry)
+            if moved <= PORTION_BYTES:
+                done_ps = max(done_ps, engine.move(*part.touched_sectors, writes, copy.bytes_per_s))
         passed_ps = -(-moved * 10**12 // copy.bytes_per_s)
         self.counts["copies.busy_ps"] += passed_ps
         oldest_ps = copy.under_way[0] if len(copy.under_way) == MAX_UNDER_WAY else 0
         copy.under_way.append(max(done_ps, now + passed_ps))
         self._schedule(run, handle, max(now + passed_ps, oldest_ps))
+        return False
 
     def _begin(self, run: ReplayRun, kind: str) -> bool:
         """Let the engines of a kind begin waiting copies; False if the last of those can't begin for lack of a slot."""

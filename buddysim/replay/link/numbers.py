@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 def link_numbers(m: Machine) -> dict[str, object]:
     """The link's numbers by the engine's names; costs of a byte as numerator and denominator."""
-    to_gpu = from_gpu = m.bytes_per_s(m.link.bandwidth)
-    if m.link.write_bandwidth.amount:
-        from_gpu = m.bytes_per_s(m.link.write_bandwidth)
+    to_gpu, from_gpu = m.bytes_per_s(m.link.bandwidth), m.bytes_per_s(m.link.from_gpu)
     return {
         "link_byte_cost": Fraction(10**12 * COST_PER_PS, to_gpu).as_integer_ratio(),
         "link_bytes_per_s": to_gpu,

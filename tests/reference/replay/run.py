@@ -72,8 +72,8 @@ class RefRun:
         if start is not None and (slot is None or at <= slot[0]):
             self.clock.now = max(self.clock.now, at)
             if isinstance(start, RefTimedCopy):
-                self.copies.proceed(start)
-                self._go_on()
+                if self.copies.proceed(start):
+                    self._go_on()
             else:
                 self._start(start)
         elif slot is not None:
