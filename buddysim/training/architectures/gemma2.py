@@ -13,15 +13,11 @@ from buddysim.training.architectures.blocks.rms_norm import GemmaRMSNorm
 from buddysim.training.architectures.decoder import DecoderModel, GroupedQueryAttention, Rotations
 from buddysim.training.architectures.model_config import (
     ActivationName,
-    LayerType,
     Positions,
     Positive,
     Size,
-    check_layer_types,
-    check_padding,
 )
-from buddysim.training.architectures.rotary_config import GroupedConfig
-from buddysim.training.architectures.windows import Window
+from buddysim.training.architectures.windows import AlternatingConfig, Window
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Module
 from buddysim.training.autograd.tape import active_tape
@@ -29,7 +25,7 @@ from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
-class Gemma2Config(GroupedConfig):
+class Gemma2Config(AlternatingConfig):
     """Keys of `Gemma2Config`; windows alternate with full attention unless ``layer_types`` says otherwise."""
 
     DIVIDED: ClassVar[bool] = True
@@ -43,27 +39,9 @@ class Gemma2Config(GroupedConfig):
     attention_bias: bool = False
     query_pre_attn_scalar: Positive = 256
     sliding_window: Window | None = 4096
-    layer_types: list[LayerType] | None = None
     final_logit_softcapping: Positive | None = 30.0
     attn_logit_softcapping: Positive | None = 50.0
     pad_token_id: int | None = 0
-
-    @property
-    def windows(self) -> list[int | None]:
-        """The window of each layer."""
-        if self.layer_types is not None:
-            return [self.sliding_window if kind == "sliding_attention" else None for kind in self.layer_types]
-        return [None if index % 2 else self.sliding_window for index in range(self.num_hidden_layers)]
-
-    def check(self) -> None:
-        """Refuse what transformers refuses."""
-        super().check()
-        check_padding(self.pad_token_id, self.vocab_size)
-        check_layer_types(
-            self.layer_types or ("sliding_attention",) * self.num_hidden_layers,
-            self.num_hidden_layers,
-            self.sliding_window,
-        )
 
 
 class ScaledEmbedding(Embedding):

@@ -19,15 +19,15 @@ from buddysim.training.architectures.blocks.rotary import RotaryEmbedding
 from buddysim.training.architectures.blocks.sinks import sink_attention
 from buddysim.training.architectures.decoder import DecoderLayer, DecoderModel, GroupedQueryAttention, Rotations
 from buddysim.training.architectures.experts_config import ExpertsConfig
-from buddysim.training.architectures.model_config import LayerType, Positions, Size, check_layer_types, check_padding
-from buddysim.training.architectures.windows import Window
+from buddysim.training.architectures.model_config import Positions, Size
+from buddysim.training.architectures.windows import AlternatingConfig, Window
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.module import Parameter
 from buddysim.training.autograd.tensor import Tensor
 from buddysim.training.options.config_options import Attention, ConfigOptions
 
 
-class GptOssConfig(ExpertsConfig):
+class GptOssConfig(AlternatingConfig, ExpertsConfig):
     """Keys of `GptOssConfig`; windows alternate with full attention unless ``layer_types`` says otherwise."""
 
     max_position_embeddings: Positions = 131_072
@@ -35,26 +35,7 @@ class GptOssConfig(ExpertsConfig):
     head_dim: Size | None = 64
     rms_norm_eps: Annotated[float, Field(gt=0, lt=1)] = 1e-5
     sliding_window: Window | None = 128
-    layer_types: list[LayerType] | None = None
     attention_bias: bool = True
-    pad_token_id: int | None = None
-
-    @property
-    def windows(self) -> list[int | None]:
-        """The window of each layer."""
-        if self.layer_types is not None:
-            return [self.sliding_window if kind == "sliding_attention" else None for kind in self.layer_types]
-        return [None if index % 2 else self.sliding_window for index in range(self.num_hidden_layers)]
-
-    def check(self) -> None:
-        """Refuse what transformers refuses."""
-        super().check()
-        check_padding(self.pad_token_id, self.vocab_size)
-        check_layer_types(
-            self.layer_types or ("sliding_attention",) * self.num_hidden_layers,
-            self.num_hidden_layers,
-            self.sliding_window,
-        )
 
 
 class GptOssAttention(GroupedQueryAttention):

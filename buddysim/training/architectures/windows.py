@@ -50,3 +50,28 @@ class WindowedConfig(GroupedConfig):
         super().check()
         check_layer_types(self.layer_types, self.num_hidden_layers, self.window)
         check_padding(self.pad_token_id, self.vocab_size)
+
+
+class AlternatingConfig(GroupedConfig):
+    """A decoder whose windows alternate with full attention unless ``layer_types`` says otherwise."""
+
+    sliding_window: Window | None = None
+    layer_types: list[LayerType] | None = None
+    pad_token_id: int | None = None
+
+    @property
+    def windows(self) -> list[int | None]:
+        """The window of each layer."""
+        if self.layer_types is not None:
+            return [self.sliding_window if kind == "sliding_attention" else None for kind in self.layer_types]
+        return [None if index % 2 else self.sliding_window for index in range(self.num_hidden_layers)]
+
+    def check(self) -> None:
+        """Refuse what transformers refuses."""
+        super().check()
+        check_padding(self.pad_token_id, self.vocab_size)
+        check_layer_types(
+            self.layer_types or ("sliding_attention",) * self.num_hidden_layers,
+            self.num_hidden_layers,
+            self.sliding_window,
+        )
