@@ -187,6 +187,11 @@ def _configs() -> st.SearchStrategy[Files]:
     return trees.map(lambda tree: {"x.json": json_of(tree)})
 
 
+def _operator_rows() -> st.SearchStrategy[Files]:
+    """Generate rows of measured operators of any kind."""
+    return st.sampled_from(good_files.operator_rows()).flatmap(lambda text: _text(lambda: text, "x.csv")())
+
+
 def _snapshots() -> st.SearchStrategy[Files]:
     """Generate a memory snapshot: a pickle of a changed tree, or changed bytes."""
     pickles = near_or_changed(good_files.snapshot()).map(lambda tree: pickle.dumps(_without_raw(tree)))
@@ -335,6 +340,17 @@ def _types() -> tuple[FileType, ...]:
             "calibration-tree",
             _tree(lambda: tomllib.loads(good_files.calibration()), "x.toml", toml_of),
             ((*_TRAIN, "baseline-p", "--calibration", "{}/x.toml"),),
+        ),
+        FileType(
+            "operator-constants",
+            _tree(good_files.operator_constants, "x.toml", toml_of),
+            ((*_LLAMA, "--batch", "1", "--sequence", "8", "--scheme", "eager", "--calibration", "{}/x.toml"),),
+        ),
+        FileType(
+            "operator-rows",
+            _operator_rows,
+            (("calibrate", "{}/x.csv", "--machine", "gh200", "-o", "{}/out"),),
+            cost=3,
         ),
         FileType(
             "timings",

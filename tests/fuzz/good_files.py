@@ -24,6 +24,7 @@ from buddysim.formats.activations import (
     payload_sizes,
 )
 from buddysim.training.caching_allocator import AllocatorSettings
+from buddysim.training.cost.operators.rows import FILES
 from tests.fuzz.graphs import small_graph
 from tests.importers.opencl.captures import write_bundle
 from tests.trace.builders import write_small
@@ -32,6 +33,7 @@ from tests.training.caching_allocator.recorded import FORWARD, RecordedAllocator
 ROOT = Path(__file__).parents[2]
 AGAINST = ROOT / "tests" / "training" / "against" / "data"
 COSTS = ROOT / "buddysim" / "training" / "cost" / "data"
+OPERATORS = COSTS / "operators"
 
 Files = dict[str, bytes]
 
@@ -266,3 +268,23 @@ def kernels(name: str) -> str:
 def calibration() -> str:
     """Return a bundled calibration."""
     return (COSTS / "fitted" / "titan-x-cudnn5.toml").read_text()
+
+
+@functools.cache
+def operator_constants() -> dict[str, Any]:
+    """Return a GPU's constants of every kind of operator."""
+    content = tomllib.loads((OPERATORS / "a100-80.toml").read_text())
+    other = tomllib.loads((OPERATORS / "h200.toml").read_text())
+    rates = {"attention_backward": 0.5, "launch_us": {"forward": 9.5, "backward": 7.0}}
+    return {**rates, **content, "experts": other["experts"]}
+
+
+@functools.cache
+def operator_rows() -> tuple[str, ...]:
+    """Return rows of measured operators of each kind."""
+    head = {"launches": "gpu,launcher,operators,us\nmine,forward,200,9.5\nmine,backward,200,7\n"}
+    for file in FILES:
+        lines = [line for line in (OPERATORS / f"{file}.csv").read_text().splitlines() if line[0] != "#"]
+        gpu = lines[-1].partition(",")[0]
+        head[file] = "\n".join([lines[0], *[line for line in lines if line.startswith(f"{gpu},")][:12]])
+    return tuple(f"{text}\n" for text in head.values())

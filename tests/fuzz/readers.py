@@ -68,6 +68,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "plan-of-blocks": lambda folder: read_plan(folder / "x.toml", _llama(), "plan"),
     "calibration": lambda folder: read_own(folder / "x.toml"),
     "calibration-tree": lambda folder: read_own(folder / "x.toml"),
+    "operator-constants": lambda folder: read_own(folder / "x.toml"),
     "timings": lambda folder: read_timings(folder / "x.csv"),
     "densities": lambda folder: TableContents.read(folder / "x.toml"),
     "densities-csv": lambda folder: TableContents.read(folder / "x.csv"),

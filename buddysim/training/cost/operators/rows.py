@@ -37,6 +37,9 @@ FILES = {"products": PRODUCTS, "attention": ATTENTION, "memory": MEMORY, "expert
 USER_FILES = {**FILES, "attention_backward": ATTENTION, "launches": LAUNCHES}
 """The same of a user's own measurements, with what public ones lack: attention backward, the host's time to launch."""
 
+SHORTEST_US, LONGEST_US = 1e-3, 1e9
+LARGEST_EXTENT, LARGEST_BYTES = 2**20, 2**40
+
 _TEXTS = ("gpu", "format", "kernel", "kind", "source", "launcher")
 _DATA = resources.files("buddysim.training.cost") / "data" / "operators"
 
@@ -154,13 +157,18 @@ def parse_rows(text: str, file: str, where: str) -> list[MeasuredOperator]:
         try:
             measured.append(_row(columns, dict(zip(columns, cells, strict=True))))
         except ValueError:
-            raise BuddysimError(f"{where}: row {number}: expected {','.join(columns)}") from None
+            expected = f"expected {','.join(columns)}, us from {SHORTEST_US:g} to {LONGEST_US:g}"
+            raise BuddysimError(f"{where}: row {number}: {expected}") from None
     return measured
 
 
 def _row(columns: tuple[str, ...], cells: dict[str, str]) -> MeasuredOperator:
-    extents = tuple(int(cells[name]) for name in columns if name not in (*_TEXTS, "us"))
+    extents = {name: int(cells[name]) for name in columns if name not in (*_TEXTS, "us")}
     us = float(cells["us"])
-    if us <= 0 or min(extents) < 0:
-        raise ValueError("no time")
-    return MeasuredOperator(cells["gpu"], cells[columns[1]], extents, us, cells.get("source", ""))
+    within = all(
+        (name != "window") <= extent <= (LARGEST_BYTES if name == "bytes" else LARGEST_EXTENT)
+        for name, extent in extents.items()
+    )
+    if not within or not SHORTEST_US <= us <= LONGEST_US:
+        raise ValueError("out of range")
+    return MeasuredOperator(cells["gpu"], cells[columns[1]], tuple(extents.values()), us, cells.get("source", ""))

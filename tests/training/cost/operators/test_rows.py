@@ -39,6 +39,9 @@ def test_a_shape_is_for_checking_on_every_gpu_alike() -> None:
         ("gpu,kind,bytes,row,source,us\na,norm,1,1,x,0\n", "row 2"),
         ("gpu,kind,bytes,row,source,us\na,norm,one,1,x,1\n", "row 2"),
         ("gpu,kind,bytes,row,source,us\na,norm,1,1\n", "row 2"),
+        ("gpu,kind,bytes,row,source,us\na,norm,1,1,x,nan\n", "us from 0.001 to 1e"),
+        ("gpu,kind,bytes,row,source,us\na,norm,1,1,x,1e-320\n", "us from 0.001 to 1e"),
+        ("gpu,kind,bytes,row,source,us\na,norm,1,9999999999999999,x,1\n", "row 2"),
     ],
 )
 def test_a_wrong_file_is_refused(text: str, message: str) -> None:
