@@ -65,7 +65,7 @@ def limited(grant_bytes: int | None) -> Iterator[None]:
 
 def _data_bytes() -> int:
     """Private memory of this process, reserved or used: what RLIMIT_DATA counts."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
+    with contextlib.suppress(OSError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
         return pages * os.sysconf("SC_PAGE_SIZE")
     return 0

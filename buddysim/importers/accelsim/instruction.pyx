@@ -1,8 +1,8 @@
 """Reads an instruction line of an Accel-Sim kernel trace, in every version's form."""
+from libc.float cimport FLT_MAX
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
-
-import struct
 
 from buddysim.base.errors import BuddysimError
 from buddysim.importers.accelsim.text cimport Cursor, next_token, parse_decimal, parse_hex, token_is
@@ -230,6 +230,8 @@ cdef class InstructionReader:
     cdef int read_store_value(self, Cursor token, Cursor kind, uint64_t* bits) except -1:
         """Read one lane's value; return its number of bytes."""
         cdef int64_t number = 0
+        cdef double value = 0
+        cdef float narrow
         cdef bint wide = kind.end - kind.at >= 2 and (kind.end - 2)[0] == 54 and (kind.end - 1)[0] == 52  # ..64
         if token.end - token.at > 2 and token.at[0] == 48 and (token.at[1] | 32) == 120:
             if not parse_hex(token, bits):
@@ -238,10 +240,16 @@ cdef class InstructionReader:
         if kind.at[0] == 70:  # F: a decimal fraction
             try:
                 value = float((<const char*>token.at)[:token.end - token.at])
-                bits[0] = struct.unpack("<Q", struct.pack("<d", value))[0] if wide \
-                    else struct.unpack("<I", struct.pack("<f", value))[0]
-            except (ValueError, OverflowError):
+            except ValueError:
                 self.fail(f"found {self.shown(token)}: expected a value")
+            if wide:
+                memcpy(bits, &value, sizeof(value))
+            else:
+                if FLT_MAX < fabs(value) < INFINITY:
+                    self.fail(f"found {self.shown(token)}: expected a value of 32 bits")
+                narrow = <float>value
+                bits[0] = 0
+                memcpy(bits, &narrow, sizeof(narrow))
         else:
             if not parse_decimal(token, &number):
                 self.fail(f"found {self.shown(token)}: expected a value")

@@ -86,6 +86,7 @@ STORE = "0000 00000001 0 STG.E 2 R2 R9 4 2 0x7f0000000000 0 STORE_DATA I32 1 REG
         (STORE, "0000 00000001 0 STG.E 0 4 2 0x1000 0 STORE_DATA I32 1 REG0:T99:0x1", "REGr:Tt:value"),
         (STORE, "0000 00000001 0 STG.E 0 4 2 0x1000 0 STORE_DATA I32 1 REG7:T0:0x1", "expected 0 to 0"),
         (STORE, "0000 00000001 0 STG.E 0 4 2 0x1000 0 STORE_DATA F32 1 REG0:T0:1.2.3", "expected a value"),
+        (STORE, "0000 00000001 0 STG.E 0 4 2 0x1000 0 STORE_DATA F32 1 REG0:T0:1e39", "expected a value of 32 bits"),
         (STORE, "0000 00000001 0 UBLKCP 0 4 2 0x1000 0", "'UBLKCP' is not supported"),
         ("#traces format = ...", "#x\n" + "y" * 2_000_000, "outside a thread block"),
     ],

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from buddysim.training.networks.from_torch import network_from_torch  # noqa: E402
+from buddysim.training.networks.from_torch import functions, network_from_torch  # noqa: E402
 
 
 class Vgg(nn.Module):
@@ -349,3 +349,23 @@ def test_what_a_step_saves_is_written_as_json(tmp_path: Path, capsys: pytest.Cap
         ("weight", [4], 16),
         ("result1", [1, 3, 1], 12),
     ]
+
+
+class Joined(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.layer(values), values], 1)
+
+
+def test_arguments_that_a_reader_does_not_expect_make_it_a_recorded_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may give anything, and a reader may raise anything."""
+    assert not network_from_torch(Joined(), (4,)).recorded
+
+    def confused(*arguments: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(functions._WITH_ARGUMENTS, "cat", confused)
+    assert network_from_torch(Joined(), (4,)).recorded

@@ -130,7 +130,9 @@ class Reader:
         what, read = self._reader_of(node)
         try:
             layer = read()
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        except BuddysimError:
+            raise
+        except Exception:  # the arguments are of a user's program: they may be anything
             self.refuse(node, f"{what} with these arguments")
         if layer is not None:
             self.layer_of[node] = layer
