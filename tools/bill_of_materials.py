@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,14 @@ def document(of: Mapping[str, Any], components: Iterable[Mapping[str, Any]]) -> 
     return json.dumps(content, indent=1).encode() + b"\n"
 
 
+def metadata(wheel: ZippedFile, path: Path) -> Message:
+    """Return the fields of a wheel's METADATA; a BuddysimError where it has not one such file."""
+    about = [member for member in wheel.members if member.filename.endswith(".dist-info/METADATA")]
+    if len(about) != 1:
+        raise BuddysimError(f"{path}: {len(about)} files METADATA in it: expected one")
+    return HeaderParser().parsestr(wheel.read(about[0]).decode())
+
+
 def of_wheel(path: Path) -> bytes:
     """Return the list of a wheel: its compiled modules, and the packages that it needs.
 
@@ -65,10 +74,7 @@ def of_wheel(path: Path) -> bytes:
         where it is no wheel
     """
     with ZippedFile(path, "wheel") as wheel:
-        about = [member for member in wheel.members if member.filename.endswith(".dist-info/METADATA")]
-        if len(about) != 1:
-            raise BuddysimError(f"{path}: {len(about)} files METADATA in it: expected one")
-        fields = HeaderParser().parsestr(wheel.read(about[0]).decode())
+        fields = metadata(wheel, path)
         compiled = [
             {"type": "file", "name": member.filename, "hashes": [_sha256(wheel.read(member))]}
             for member in sorted(wheel.members, key=lambda one: one.filename)

@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from email.parser import HeaderParser
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tools.bill_of_materials import component, document  # noqa: E402
+from tools.bill_of_materials import component, document, metadata  # noqa: E402
 from tools.write_reference import PAGES  # noqa: E402
 
 CACHE = ROOT / "build" / "web"
@@ -169,7 +168,7 @@ def _licence_of_wheel(wheel: Path) -> tuple[bytes, str, list[Any]]:
         by_end = {member.filename.partition(".dist-info/")[2]: member for member in content.members}
         if "licenses/LICENSE" not in by_end:
             raise BuddysimError(f"{wheel.name}: no licence in it: expected licenses/LICENSE")
-        fields = HeaderParser().parsestr(content.read(by_end["METADATA"]).decode())
+        fields = metadata(content, wheel)
         lists = [
             loads(content.read(one), f"{end}: not valid JSON")
             for end, one in sorted(by_end.items())

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from buddysim.base.errors import BuddysimError
+from buddysim.machine.units import parse_size
 
 if TYPE_CHECKING:
     from buddysim.capture.launch_window import LaunchWindow
@@ -76,3 +77,20 @@ def launch_window(text: str) -> LaunchWindow:
         return LaunchWindow.parse(text)
     except BuddysimError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+#: More than any memory has.
+ALL = 1 << 62
+
+
+def size(text: str, least: int = 1) -> int:
+    """Return a size in bytes, at least so many: the type of an option."""
+    try:
+        return min(parse_size(text, least), ALL)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def size_or_all(text: str, least: int = 1) -> int:
+    """Return a size in bytes, at least so many, or `ALL`: the type of an option."""
+    return ALL if text == "all" else size(text, least)

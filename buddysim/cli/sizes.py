@@ -9,9 +9,6 @@ def size_bytes(option: str, text: str) -> int:
     from buddysim.machine.units import parse_size
 
     try:
-        size = parse_size(text)
+        return parse_size(text, 1)
     except ValueError as error:
         raise BuddysimError(f"{option}: {error}") from None
-    if size < 1:
-        raise BuddysimError(f"{option}: {text}: expected more than nothing")
-    return size

@@ -59,7 +59,7 @@ def _add_make_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="the trace file; of several, the folder of NAME-SCALE-INPUT.bin (default: this one)",
+        help="the trace file; of several, the folder of NAME-SCALE-INPUT.bin, made if missing (default: this one)",
     )
     parser.add_argument(
         "--jobs", type=_positive, default=1, metavar="N", help="number of workloads to make at once (default: 1)"
@@ -102,17 +102,18 @@ def _list(args: argparse.Namespace) -> int:
 def _make(args: argparse.Namespace) -> int:
     from buddysim.report.screen import print_screen
     from buddysim.workloads.batch import Order, make_all
-    from buddysim.workloads.workload_registry import INPUTS, REGISTRY, is_network
+    from buddysim.workloads.workload_registry import INPUTS, REGISTRY, is_network, problem_of
 
     names = REGISTRY.names() if args.names == ["all"] else tuple(dict.fromkeys(args.names))
-    for name in names:
-        REGISTRY.find(name)
     inputs = INPUTS if args.input == "both" else (args.input,)
+    for name in names:
+        problem_of(name, args.scale, inputs[0])
     if len(names) * len(inputs) == 1:
         path = Path(args.output or f"{names[0]}-{args.scale}-{inputs[0]}.bin")
         orders = [Order(names[0], args.scale, inputs[0], path, args.contents_every)]
     else:
         folder = Path(args.output or ".")
+        folder.mkdir(parents=True, exist_ok=True)
         orders = [
             Order(name, args.scale, which, folder / f"{name}-{args.scale}-{which}.bin", contents)
             for name in names

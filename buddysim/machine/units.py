@@ -123,9 +123,12 @@ def plain_number(value: Any, clocks: Mapping[str, Frequency]) -> Any:
     return value.hz if isinstance(value, Frequency) else value
 
 
-def parse_size(text: object) -> int:
-    """``"4 MiB"`` as bytes."""
-    return _whole(text, "a size", SIZE_UNITS, "4 MiB", "bytes")
+def parse_size(text: object, least: int = 0) -> int:
+    """``"4 MiB"`` as bytes, at least so many."""
+    size = _whole(text, "a size", SIZE_UNITS, "4 MiB", "bytes")
+    if size < least:
+        raise ValueError(f"{text}: expected {'more than nothing' if least == 1 else f'at least {format_size(least)}'}")
+    return size
 
 
 def format_size(size: int) -> str:

@@ -205,7 +205,7 @@ def test_uncapturable_programs_are_reported(tmp_path: Path, capsys: pytest.Captu
         (("--every-seconds", "-1"), "expected a number of seconds above 0"),
         (("--snapshots", "0"), "expected 1 to 1000, or all"),
         (("--min-bytes", "much"), "a size"),
-        (("--contents", "0 B"), "expected a size above 0"),
+        (("--contents", "0 B"), "expected more than nothing"),
         (("--seed", "-1"), "expected 0 to 2^63 - 1"),
         (("-o", "no/such/folder/out.bin"), "can't be written"),
     ],

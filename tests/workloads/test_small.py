@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from buddysim.replay import simulate
 from buddysim.trace import open_trace
 from buddysim.workloads import REGISTRY, batch, make_trace_of
 from buddysim.workloads.batch import Order
+from buddysim.workloads.make_workload import MadeWorkload
 from buddysim.workloads.workload_registry import is_network
 from tests.capture.opencl.running import needs_opencl
 
@@ -125,7 +127,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     for arguments, problem in (
         (["make", "epp"], "nearest: ep"),
         (["make", "ep", "-o", "missing/x.bin"], "no folder missing"),
-        (["make", "ep", "cg", "-o", "missing"], "no such folder"),
+        (["make", "ep", "cg", "-o", "missing", "--scale", "reference"], "expected one of small, medium, paper"),
         (["make", "ep", "--scale", "reference"], "expected one of small, medium, paper"),
         (["make", "ep", "--jobs", "0"], "expected 1 to 1024"),
     ):
@@ -138,6 +140,19 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
         assert problem in error_text
         assert error_text.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_of_several_workloads_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered: list[Path] = []
+
+    def made(orders: Sequence[Order], jobs: int) -> Iterator[MadeWorkload]:
+        ordered.extend(order.path for order in orders)
+        yield from ()
+
+    monkeypatch.setattr(batch, "make_all", made)
+    assert main(["workloads", "make", "ep", "--input", "both", "-o", str(tmp_path / "new" / "out")]) == 0
+    assert [path.name for path in ordered] == ["ep-medium-profile.bin", "ep-medium-replay.bin"]
+    assert ordered[0].parent.is_dir()
 
 
 @pytest.mark.slow

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import buddysim
 from buddysim.base.errors import BuddysimError
-from buddysim.capture.arguments import add_compressor, add_program, add_provenance
+from buddysim.capture.arguments import ALL, add_compressor, add_program, add_provenance, size, size_or_all
 from buddysim.capture.messages import exit_code
-from buddysim.machine.units import parse_size
 
 if TYPE_CHECKING:
     from buddysim.capture.memory.session import Trigger
@@ -24,20 +23,6 @@ HELP = "snapshots of the large allocations and the static data of any native pro
 
 _NANOSECONDS = 1_000_000_000
 _FIRST_INTERVAL = _NANOSECONDS // 100  # processor time between snapshots at the beginning; it doubles in long runs
-
-
-def _size(text: str) -> int:
-    try:
-        size = parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not 0 < size < 1 << 62:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a size above 0")
-    return size
-
-
-def _size_or_all(text: str) -> int:
-    return (1 << 62) if text == "all" else _size(text)
 
 
 def _snapshots(text: str) -> int:
@@ -102,14 +87,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--min-bytes",
-        type=_size,
+        type=size,
         default=64 << 10,
         metavar="SIZE",
         help="smallest allocation or static object to capture (default: 64KiB)",
     )
     parser.add_argument(
         "--contents",
-        type=_size_or_all,
+        type=size_or_all,
         default=32 << 20,
         metavar="SIZE",
         help="bytes of memory to keep in the file, the same for each snapshot; sampled pages of large "
@@ -117,8 +102,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sample-bytes",
-        type=_size_or_all,
-        default=1 << 62,
+        type=size_or_all,
+        default=ALL,
         metavar="SIZE",
         help="bytes of an allocation to read per snapshot; sizes of other entries stay unknown (default: all)",
     )

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from buddysim.base.terminal import say, warn
+from buddysim.capture.arguments import ALL
 from buddysim.capture.memory.session import CapturedProcess, MemoryCaptureOutcome, Trigger
 from buddysim.capture.memory.snapshot_recorder import SnapshotRecorder
 from buddysim.capture.messages import signal_text
 from buddysim.machine.units import format_size
 
-EVERYTHING: Final = 1 << 62
 _OFFSET: Final = re.compile(r"\+0x[0-9a-f]+")
 _LITTLE_NS: Final = 50_000_000
 _LITTLE_BYTES: Final = 2_000_000
@@ -26,7 +26,7 @@ def capture_assumptions(trigger: Trigger, args: argparse.Namespace) -> dict[str,
     axis = f"calls of {trigger.function or 'allocating functions'}" if trigger.calls else "the process's processor time"
     stored_text = (
         "all bytes"
-        if args.contents >= EVERYTHING
+        if args.contents >= ALL
         else (
             f"at most {format_size(args.contents)}, as many in every snapshot: all bytes of small allocations, and of "
             f"others pages selected by seed {args.seed}"
@@ -34,7 +34,7 @@ def capture_assumptions(trigger: Trigger, args: argparse.Namespace) -> dict[str,
     )
     seen = (
         "size maps of all bytes"
-        if args.sample_bytes >= EVERYTHING
+        if args.sample_bytes >= ALL
         else f"size maps of about {format_size(args.sample_bytes)} of each larger allocation"
     )
     matching = f", of which those whose name matches {args.match.pattern!r}" if args.match else ""

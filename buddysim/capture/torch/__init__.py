@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,9 @@ from buddysim.base.extras import INSTALL_TORCH
 from buddysim.base.output import check_outputs
 from buddysim.base.terminal import say, warn
 from buddysim.capture import script_process
-from buddysim.capture.arguments import add_compressor, add_provenance
+from buddysim.capture.arguments import add_compressor, add_provenance, size_or_all
 from buddysim.capture.child_process import signals_to
 from buddysim.capture.messages import exit_code, signal_text
-from buddysim.machine.units import parse_size
 
 if TYPE_CHECKING:
     from buddysim.capture.torch.assemble import TorchCaptureSummary
@@ -38,23 +38,11 @@ Next to OUT.bin: OUT.graph.json, the operators of one iteration with their tenso
 (docs/reference/operator-graph.md), and OUT.maps, densities and code sizes of the feature maps
 (docs/reference/activations-format.md)."""
 
-_ALL = 1 << 62
-
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) < 10**9:
         raise argparse.ArgumentTypeError(f"{text!r}: expected an integer from 1")
     return int(text)
-
-
-def _size(text: str) -> int:
-    if text == "all":
-        return _ALL
-    try:
-        size = parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return size
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--contents",
-        type=_size,
+        type=partial(size_or_all, least=0),
         default=32 << 20,
         metavar="SIZE",
         help="bytes of tensors to keep in the file, the same for each snapshot; sampled pages of large tensors; "
