@@ -191,10 +191,11 @@ def body_of(content: bytes) -> bytes:
 def row_of(line: bytes) -> Row:
     """The row in the first line of a file; raises `DamagedResultError` where it is none."""
     row: Row = _json_of(line, "its row is no JSON")
-    try:
-        json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:  # halves of characters are no text
-        raise DamagedResultError("its row is no JSON") from None
+    if b"\\u" in line or not line.isascii():
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # halves of characters are no text
+            raise DamagedResultError("its row is no JSON") from None
     flat = isinstance(row, dict) and all(isinstance(value, str | int | float | None) for value in row.values())
     if not flat or [type(row.get(key)) for key in ("key", "engine", "model_version")] != [str, str, int]:
         raise DamagedResultError("its row is none of a result")

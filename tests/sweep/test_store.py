@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from buddysim.base.errors import BuddysimError
 from buddysim.sweep.store import Store
-from buddysim.sweep.stored_result import StoredResult
+from buddysim.sweep.stored_result import DamagedResultError, StoredResult, row_of
 from tests.sweep.conftest import named
 
 
@@ -71,6 +72,20 @@ def test_a_format_that_never_was_is_damage(store: Store, small_record: StoredRes
     path.write_bytes(path.read_bytes().replace(b"buddysim-result 1 ", b"buddysim-result 0 "))
     assert store.get(small_record.key) is None
     assert "damaged" in store.notes[0]
+
+
+@pytest.mark.parametrize("half", [b"\\ud800", b"\\uDFFF", b"\xed\xa0\x80"])
+def test_half_a_character_in_a_row_is_damage(half: bytes) -> None:
+    with pytest.raises(DamagedResultError, match="its row is no JSON"):
+        row_of(b'{"engine":"replay","key":"%b","model_version":1}' % half)
+
+
+def test_a_row_without_escapes_is_not_written_again_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That took most of the time of an index."""
+    row = {"engine": "replay", "key": "a", "model_version": 1}
+    line = json.dumps(row).encode()
+    monkeypatch.setattr(json, "dumps", None)
+    assert row_of(line) == row
 
 
 def test_a_newer_or_strange_store_is_refused(tmp_path: Path) -> None:
