@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from tools import cost_errors, fit_collectives, operator_errors
+from tools import cost_errors, fit_collectives, operator_errors, order_of_arrival
 from tools.reference import (
     cli_page,
     comparison_pages,
@@ -43,6 +43,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "validation/dram.md": comparison_pages.dram_page,
     "validation/hardware.md": comparison_pages.hardware_page,
     "validation/llm.md": comparison_pages.llm_page,
+    "validation/order-of-arrival.md": order_of_arrival.page,
     "validation/training-papers.md": paper_pages.training_page,
     "validation/unified-memory.md": comparison_pages.unified_memory_page,
 }

@@ -25,7 +25,7 @@ EQUAL_CAPACITY = ("buddy", "unified-memory", "pinned-host", "ideal")
 #: Fields of a request that are arguments, in addition to trace, machine, scheme and sensitivity.
 _ARGUMENTS = (
     "targets", "profile_from", "profile_until_launch", "threshold", "compressor", "seed", "size_distribution",
-    "partial", "kernels", "queueing",
+    "partial", "kernels", "queueing", "exact_order",
 )  # fmt: skip
 _MAX_DIGITS = 9  # of a kernel's number
 

@@ -119,6 +119,7 @@ _PROVENANCE = {
     "file, checksum and options.",
     "provenance.kernels": "Indexes of the kernels that ran.",
     "provenance.compute_gap_scale": "Factor on the trace's compute gaps.",
+    "provenance.exact_order": "True if lines reached L1 and L2 in the order of their arrival (`--exact-order`).",
     "provenance.sensitivity": "Changed runs: what was requested, the kinds of changes, and the settings of each run.",
     "provenance.baseline": "Scheme and machine that slowdowns are normalized to; null without a baseline.",
     "provenance.equal_capacity_bytes": "Device memory given to every scheme by `--equal-capacity`; else null.",

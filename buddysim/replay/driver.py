@@ -48,6 +48,8 @@ class ReplayRun:
         compute_gap_scale: Fraction,
         queueing: bool,
         capacity_bytes: int | None = None,
+        *,
+        exact_order: bool = False,
     ) -> None:
         self.trace, self.machine, self.scheme_name = trace, machine, scheme_name
         self.options, self.compute_gap_scale = options, compute_gap_scale
@@ -69,7 +71,14 @@ class ReplayRun:
         array = self.entry_classes.array if self.entry_classes else lazy_zeros(self.address_space.n_entries)
         self.numbers = engine_numbers(machine, compute_gap_scale)
         self.scheme.configure(machine, self.footprint.largest()["allocated"] // ENTRY_BYTES, capacity_bytes)
-        self.engine = ReplayEngine(self.numbers, self._regions(), array, self.scheme, machine.policies(), queueing)
+        if exact_order and self.scheme.has_faults:
+            raise BuddysimError(
+                f"exact_order: {scheme_name} has page faults, which warps replay: expected a scheme without them"
+            )
+        self.exact_order = exact_order
+        self.engine = ReplayEngine(
+            self.numbers, self._regions(), array, self.scheme, machine.policies(), queueing, exact_order
+        )
         self.changes = dict(self.address_space.changes)
         self.per_kernel: list[dict[str, object]] = []
         self.handles: dict[int, tuple[Kernel, ChunkReader, dict[str, int], int]] = {}

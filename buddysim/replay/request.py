@@ -79,6 +79,12 @@ class ReplayRequest:
         python="a `Fraction`",
     )
     queueing: bool = option_field(bool, "count the waiting times of requests at each kind of resource", False)
+    exact_order: bool = option_field(
+        bool,
+        "let lines reach L1, L2 and their MSHRs in the order of their arrival, not of their issue: slower; not for "
+        "schemes with page faults",
+        False,
+    )
     partial: bool = option_field(
         bool, "accept a trace file whose end is missing; results say that they are partial", False
     )

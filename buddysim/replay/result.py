@@ -126,9 +126,10 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
     if run.targets and run.targets.source["kind"] == "profile":
         assumptions["targets"] = _profiled(run, run.targets.source)
     assumptions |= run.scheme.assumptions
+    reserved = "when they arrive at the L1 and the L2" if run.exact_order else "when they issue"
     assumptions["model"] = (
         "no TLB and no page walks; copies take the time of their link and of the GPU's memory, not the host's; "
-        "requests reserve resources when they issue (docs/explanation/replay-model.md)"
+        f"requests reserve resources {reserved} (docs/explanation/replay-model.md)"
     )
     return {
         **software(),
@@ -147,6 +148,7 @@ def _provenance(run: ReplayRun) -> dict[str, Any]:
         "targets_source": run.targets.source if run.targets else {"kind": "none"},
         "kernels": [kernel.index for kernel in run.kernels],
         "compute_gap_scale": str(run.compute_gap_scale),
+        "exact_order": run.exact_order,
         "sensitivity": {"requested": "none", "kinds": [], "runs": []},
         "baseline": None,
         "equal_capacity_bytes": None,

@@ -74,6 +74,7 @@ class Simulation:
 
     def __init__(self, files: OpenTraces, request: ReplayRequest) -> None:
         self.options, self.queueing = request.profile_options(), request.queueing
+        self.exact_order = request.exact_order
         self.compute_gap_scale = exact_compute_gap_scale(request.compute_gap_scale)
         targets, profile_from = request.targets, request.profile_from
         self.trace = files.trace(request.trace)
@@ -168,7 +169,16 @@ class Simulation:
         queueing = self.queueing and change == sensitivity.UNCHANGED
         try:
             return ReplayRun(
-                self.trace, machine, scheme, targets, options, self.kernels, compute_gap_scale, queueing, capacity_bytes
+                self.trace,
+                machine,
+                scheme,
+                targets,
+                options,
+                self.kernels,
+                compute_gap_scale,
+                queueing,
+                capacity_bytes,
+                exact_order=self.exact_order,
             ).run(progress)
         except BuddysimError as error:
             if not change.seed:

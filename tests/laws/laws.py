@@ -20,7 +20,7 @@ import random
 import re
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -235,13 +235,13 @@ def _scaled(machine: Machine, key: str, factor: float) -> object:
     return f"{float(match[1]) * factor:.9g} {match[2]}"
 
 
-def law_case(seed: int) -> tuple[Case, random.Random]:
+def law_case(seed: int, schemes: Sequence[str] = SCHEMES, *, larger: bool = False) -> tuple[Case, random.Random]:
     """The case of a seed, without kernels that hold a unit for tens of us after their last instruction.
 
     tCCD_L is a whole number of bursts, to which the engine rounds it, so that it is as long with bursts half as long.
     """
     draw = random.Random(seed)
-    case = random_case(FIRST_SEED + seed, draw.choice(SCHEMES), draw.choice(["simple", "banked"]))
+    case = random_case(FIRST_SEED + seed, draw.choice(schemes), draw.choice(["simple", "banked"]), larger=larger)
     case.options.pop("kernels", None)
     for word, *rest in case.events:
         for _, warps in rest[0].blocks if word == "kernel" else ():

@@ -134,6 +134,7 @@ def run_launches(
     state: Sequence[int] | None = None,
     compute_gap_scale: Fraction = Fraction(1),
     queueing: bool = False,
+    exact_order: bool = False,
 ) -> tuple[dict[str, Any], list[int], list[int]]:
     """Replay kernels with given starts; return the counters, the final entry states and the kernels' ends."""
     entries = -(-max(end for _, end, _, _ in regions) // 64) * 64
@@ -145,7 +146,7 @@ def run_launches(
     if scheme_object.allocations_in_host_memory:
         rows[:, 2] = Placement.HOST
     numbers = engine_numbers(machine, compute_gap_scale)
-    engine = ReplayEngine(numbers, rows, array, scheme_object, machine.policies(), queueing)
+    engine = ReplayEngine(numbers, rows, array, scheme_object, machine.policies(), queueing, exact_order)
     for number, row in enumerate(rows):
         engine.begin_allocation(number, int(row[0]), int(row[1]), int(row[1]))
     for handle, launch in enumerate(launches):

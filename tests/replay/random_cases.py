@@ -342,7 +342,12 @@ def _op(r: random.Random, lines: list[tuple[int, int]], at: int, style: dict[str
 
 
 def _launch(
-    r: random.Random, machine: dict[str, Any], live: list[tuple[str, int, int, str]], launch_index: int, busy: bool
+    r: random.Random,
+    machine: dict[str, Any],
+    live: list[tuple[str, int, int, str]],
+    launch_index: int,
+    busy: bool,
+    sizes: random.Random | None,
 ) -> Launch:
     lines = _lines(r, live, r.choice([60, 120, 300] if busy else [3, 12, 60, 120, 300]))
     warps = r.randint(1, min(6, machine["sm.warps"]))
@@ -363,6 +368,8 @@ def _launch(
     blocks: list[Block] = []
     at = 0
     length = r.choice([1, 3, 6, 10, 14])
+    if sizes is not None:
+        grid, length = sizes.randint(1, 16), sizes.randint(4, 60)
     if busy:
         style["kinds"] = [1, r.choice([2, 4]), r.choice([0, 0, 1]), 0]
         length = max(length, 6)
@@ -447,7 +454,7 @@ def _moves(r: random.Random, live: list[tuple[str, int, int, str]]) -> list[tupl
     return results
 
 
-def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
+def _run_of_events(r: random.Random, case: Case, busy: bool, sizes: random.Random | None) -> list[int]:
     """Make the case's events; return the launch indexes of its snapshots."""
     late = {i for i in range(1, len(case.allocations)) if r.random() < 0.2}
     early = [i for i in range(len(case.allocations)) if i not in late]
@@ -460,7 +467,7 @@ def _run_of_events(r: random.Random, case: Case, busy: bool) -> list[int]:
     for _ in range(r.choice([3, 4] if busy else [1, 1, 2, 3, 5])):
         case.events += _moves(r, [case.allocations[i] for i in live])
         case.events.append(
-            ("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], launch_index, busy))
+            ("kernel", _launch(r, case.machine, [case.allocations[i] for i in live], launch_index, busy, sizes))
         )
         launch_index += r.choice([1, 1, 1, 2])
         if r.random() < (0.9 if busy else 0.5):
@@ -503,13 +510,16 @@ def with_copies_in_time(case: Case) -> Case:
 SEED_WORDS = {"bandwidth-compression": "bandwidth", "unified-memory": "um", "pinned-host": "host"}
 
 
-def random_case(seed: int, scheme: str, model: str) -> Case:
-    """Return the case of a seed, for a replay scheme and a model of device memory."""
+def random_case(seed: int, scheme: str, model: str, *, larger: bool = False) -> Case:
+    """Return the case of a seed, for a replay scheme and a model of device memory.
+
+    With ``larger`` its kernels have 1 to 16 thread blocks of warps of 4 to 60 instructions.
+    """
     r = random.Random(f"{seed} {SEED_WORDS.get(scheme, scheme)} {model}")
     case = Case(seed, scheme, _sm_keys(r) | _cache_keys(r) | _dram_keys(r, model) | _scheme_keys(r))
     busy = scheme in ("bandwidth-compression", "buddy") and r.random() < 0.7  # many write-backs of entries that change
     case.allocations = _allocations(r, busy)
-    points = _run_of_events(r, case, busy)
+    points = _run_of_events(r, case, busy, random.Random(f"larger {seed}") if larger else None)
     if r.random() < 0.9:
         case.events += [("snapshot", point, _sizes(r, case.allocations)) for point in points]
     _tighten(r, case)

@@ -134,8 +134,7 @@ def test_ranges_of_choices_are_those_that_are_shown() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("trace", ["backprop16k", "bfs-volta", "lud256", "matmul-pascal"])
 def test_ranges_of_shipped_traces_hold(trace: str) -> None:
-    """For the first set, one of those of the selection, which is for version 8 of the model: by 5 % less for version 9;
-    docs/explanation/sensitivity.md has the others."""
+    """For the first set, one of those of the selection, which is for version 8 of the model: 5 % less for version 9."""
     measured = tool.measure(TRACES / f"{trace}.bin", MACHINE, tool.DRAWS, ["first"], tool.SCHEMES)
     assert measured is not None
     for scheme, row in tool.compare(measured).items():

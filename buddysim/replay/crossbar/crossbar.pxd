@@ -9,14 +9,21 @@ from buddysim.replay.primitives.kinds cimport REPLY_PORT, REQUEST_PORT, SLICE_PO
 from buddysim.replay.primitives.waits cimport count_wait, port_transfer_counted
 
 
-cdef inline int64_t request_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
-    """Sends a request for a line: `requests` sectors through the SM's port, `n` through the slice's. Returns its start there."""
+cdef inline int64_t send_request(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int requests, int64_t t) noexcept nogil:
+    """Sends a request for `n` sectors of a line, `requests` of them through the SM's port. Returns its arrival at the slice."""
     if unlikely(m.crossbar.send_requests != NULL):
         m.last_slice_ps = m.crossbar.send_requests(m, sm, slice, n, t) + m.crossbar.request_ps
         return m.last_slice_ps
     t = port_transfer_counted(&m.waits, REQUEST_PORT, &sm.requests, t, requests * m.crossbar.request_cost)
     m.last_slice_ps = t + m.crossbar.request_ps
-    return port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, m.last_slice_ps, n * m.l2.slice_cost)
+    return m.last_slice_ps
+
+
+cdef inline int64_t pass_slice(MemorySystem* m, Slice* slice, int n, int64_t t) noexcept nogil:
+    """The start at its slice of a request for `n` sectors that arrives at `t`; `send_requests` has reserved it already."""
+    if unlikely(m.crossbar.send_requests != NULL):
+        return t
+    return port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, t, n * m.l2.slice_cost)
 
 
 cdef inline int64_t reply_arrival(MemorySystem* m, SmPorts* sm, Slice* slice, int n, int64_t t) noexcept nogil:

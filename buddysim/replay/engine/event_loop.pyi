@@ -15,6 +15,7 @@ class ReplayEngine:
         scheme: SchemeBase,
         policies: dict[str, Any],
         queueing: bool = False,
+        exact_order: bool = False,
     ) -> None: ...
     def start_kernel(
         self,

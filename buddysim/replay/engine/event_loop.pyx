@@ -8,6 +8,7 @@ from libc.string cimport memset
 
 cimport cython
 
+from buddysim.replay.engine.arrival_order cimport issue_in_arrival_order, next_arrival_event
 from buddysim.replay.engine.copies cimport (
     copy_sectors, l2_invalidate_range, l2_install, l2_max_installed, l2_update_class,
 )
@@ -26,6 +27,7 @@ from buddysim.replay.primitives.kinds cimport (
 )
 from buddysim.replay.primitives.versions cimport cpu_is_newer, int64_on_newer
 from buddysim.replay.schemes.base cimport SchemeBase
+from buddysim.replay.sm.arrival_order cimport arrival_order_init
 from buddysim.replay.sm.host_prefetch cimport HostPrefetcher, locate_lines, prefetch_ahead
 from buddysim.replay.sm.instruction_cache cimport KernelCode, kernel_code_free, kernel_code_init
 from buddysim.replay.sm.issue_order cimport Scheduler, scheduler_pick, scheduler_resume, scheduler_suspend, scheduler_time
@@ -96,6 +98,8 @@ cdef class ReplayEngine:
         an instance of each policy that the machine chooses, by its kind (`Machine.policies`); of this run alone, as the scheme is
     queueing : bool
         counts how long requests wait at each kind of resource
+    exact_order : bool
+        lines reach the L1 and the L2 in the order of their arrival, not of their issue
     """
 
     cdef RunState state
@@ -105,7 +109,8 @@ cdef class ReplayEngine:
     cdef dict policies
     cdef object keep
 
-    def __cinit__(self, dict numbers, allocations, entry_classes, SchemeBase scheme, dict policies, bint queueing=False):
+    def __cinit__(self, dict numbers, allocations, entry_classes, SchemeBase scheme, dict policies, bint queueing=False,
+                  bint exact_order=False):
         cdef int64_t* waits = NULL
         self.scheme, self.policies = scheme, policies
         self.held = []
@@ -120,6 +125,9 @@ cdef class ReplayEngine:
         if queueing:
             waits = <int64_t*>arena_zeroed(&self.state.arena, QUEUES * HISTOGRAM_BINS, sizeof(int64_t))
         count_waits_in(&self.state.m, waits)
+        self.state.order.first_ps = NEVER
+        if exact_order:
+            arrival_order_init(&self.state.order, &self.state.arena, self.state.n_sms, self.state.n_schedulers)
         scheme.prepare(&self.state.m, &self.state.arena)
 
     def __dealloc__(self):
@@ -132,7 +140,7 @@ cdef class ReplayEngine:
         """Adds a kernel, whose thread blocks are dispatched from `start_ps` on; False if the maximum number of them is running."""
         cdef ActiveKernel kernel = ActiveKernel(
             1, handle, 0, start_ps, blocks, 0, -1, 0, warps_per_block, threads_per_block, registers_per_block, shared_per_block, 0,
-            KernelCode(NULL, NULL, 0))
+            KernelCode(NULL, NULL, 0), 0, -1)
         kernel_code_init(&self.state.code, &kernel.code, self.state.n_sms, code_bytes)
         if not kernel_add(&self.state, &kernel):
             kernel_code_free(&kernel.code)
@@ -191,6 +199,8 @@ cdef class ReplayEngine:
         with nogil:
             stop = <LoopExit>self.loop_newer_cpu(operations) if cpu_is_newer() else self.loop_generic(operations)
         self.release_chunks()
+        if g.order.failed:
+            raise MemoryError("too many requests are in flight")
         words = {EXIT_IDLE: "idle", EXIT_PAUSE: "pause", EXIT_CHUNK: "chunk", EXIT_DONE: "done"}
         handle = g.kernels[g.exit_kernel].handle if g.exit_kernel >= 0 else -1
         if stop == EXIT_DONE:
@@ -219,7 +229,7 @@ cdef class ReplayEngine:
     cdef inline LoopExit loop(self, int64_t operations) noexcept nogil:
         cdef RunState* g = &self.state
         cdef int scheduler_number, sm, position, kernel
-        cdef int64_t now, finish
+        cdef int64_t now, finish, first_ps
         cdef Scheduler* scheduler
         cdef Warp* warp
         cdef PendingLoad* other_pending
@@ -230,11 +240,17 @@ cdef class ReplayEngine:
             return stop
         while True:
             now = key_time(g.events.first, g.events.bits)
-            kernel = next_start(g, now) if g.n_waiting else -1
+            first_ps = min_i64(now, g.order.first_ps)
+            kernel = next_start(g, first_ps) if g.n_waiting else -1
             if kernel >= 0:
                 stop = kernel_start(g, kernel)
                 if stop != EXIT_IDLE:
                     return stop
+                continue
+            if unlikely(g.order.used) and g.order.first_ps == first_ps and first_ps != NEVER:
+                if g.order.failed:
+                    return EXIT_PAUSE
+                next_arrival_event(g)
                 continue
             if now == NEVER:
                 return EXIT_IDLE
@@ -274,6 +290,9 @@ cdef class ReplayEngine:
             if warp.op.kind == OP_BARRIER:
                 reach_barrier(g, scheduler_number, position, warp, now)
                 events_set(&g.events, scheduler_number, scheduler_time(scheduler))
+            elif unlikely(g.order.used):
+                issue_in_arrival_order(g, &self.prefetcher, scheduler_number, sm, position, warp, now)
+                operations -= 1
             else:
                 other_pending = g.pending_loads + warp.number * MAX_OTHER_PENDING
                 if warp.op.n_lines >= MANY_LINES:

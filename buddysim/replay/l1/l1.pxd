@@ -38,6 +38,7 @@ cdef struct L1s:
     SectorCache cache
     int64_t hit_ps
     int64_t line_ps               # one line through the port
+    int n_mshrs                   # of each SM, and slots of its store buffer
     unsigned int max_mshr_merges  # of a line in flight; 0: no limit
     EnterOp enter                 # of the banking; NULL: `l1_enter`
     LeaveOp leave                 # of the banking; NULL: an instruction has arrived with its last line

@@ -13,7 +13,7 @@ cdef int l1s_init(Arena* arena, L1s* l1, int n_sms, dict n, object banking) exce
     l1.enter, l1.leave, l1.banking = banks.enter, banks.leave, banks.state
     l1.enabled = n["l1_enabled"]
     cache_init(arena, &l1.cache, n_sms, n["l1_sets"], n["l1_ways"])
-    l1.max_mshr_merges = n["l1_max_mshr_merges"]
+    l1.n_mshrs, l1.max_mshr_merges = n["l1_mshrs"], n["l1_max_mshr_merges"]
     l1.hit_ps, l1.line_ps, l1.queue_ps = n["l1_hit_ps"], n["l1_line_ps"], n["l1_queue_ps"]
     l1.sms = <L1*>arena_zeroed(arena, n_sms, sizeof(L1))
     for sm in range(n_sms):

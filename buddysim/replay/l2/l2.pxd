@@ -1,7 +1,7 @@
 """Loads and stores of SMs at the L2: hits, misses, write-backs."""
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from buddysim.replay.crossbar.crossbar cimport reply_arrival, request_arrival
+from buddysim.replay.crossbar.crossbar cimport pass_slice, reply_arrival, send_request
 from buddysim.replay.memory.memory cimport MemorySystem, Slice, SmPorts
 from buddysim.replay.primitives.address_map_simd cimport LineLocation
 from buddysim.replay.primitives.arena cimport Arena
@@ -11,7 +11,7 @@ from buddysim.replay.primitives.cache cimport (
 )
 from buddysim.replay.primitives.compiler_hints cimport prefetch, unlikely
 from buddysim.replay.primitives.extremes cimport max_i64
-from buddysim.replay.primitives.kinds cimport L2_MSHR, REQUEST_PORT, SLICE_PORT
+from buddysim.replay.primitives.kinds cimport L2_MSHR, SLICE_PORT
 from buddysim.replay.primitives.mshrs cimport mshr_pop
 from buddysim.replay.primitives.port cimport FINE_BITS, port_transfer
 from buddysim.replay.primitives.waits cimport count_wait, histogram_add, port_transfer_counted
@@ -128,39 +128,40 @@ cdef inline int64_t home_slice_load(MemorySystem* m, Slice* slice, const LineLoc
     return data
 
 
-cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested, bint for_atomic,
-                            int64_t t) noexcept nogil:
-    """Loads sectors of a line for a load or atomic of an SM at `t`; returns the time at which the SM can use the last one."""
+cdef inline int64_t load_at_slice(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested, bint for_atomic,
+                                  int64_t t) noexcept nogil:
+    """`l2_load` from the request's arrival at its slice on."""
     cdef int n = sector_count(requested)
     cdef int64_t data
     cdef Slice* slice = &m.l2.slices[at.slice]
     if unlikely(m.l2.partitioned_load != NULL):
-        t = port_transfer_counted(&m.waits, REQUEST_PORT, &sm.requests, t, m.crossbar.request_cost) + m.crossbar.request_ps
-        m.last_slice_ps = t
         data = m.l2.partitioned_load(m, sm, at, requested, for_atomic, t)
     else:
-        t = request_arrival(m, sm, slice, n, 1, t)
+        t = pass_slice(m, slice, n, t)
         if unlikely(m.on_access != NULL):
             t = m.on_access(m, at.entry, t)
         data = home_slice_load(m, slice, at, requested, for_atomic, t)
     return reply_arrival(m, sm, slice, n, data)
 
 
-cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int written, unsigned int fully_written,
-                             int64_t t) noexcept nogil:
-    """Stores sectors of a line; returns the arrival of the acknowledgement at the SM."""
+cdef inline int64_t l2_load(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int requested, bint for_atomic,
+                            int64_t t) noexcept nogil:
+    """Loads sectors of a line for a load or atomic of an SM at `t`; returns the time at which the SM can use the last one."""
+    t = send_request(m, sm, &m.l2.slices[at.slice], sector_count(requested), 1, t)
+    return load_at_slice(m, sm, at, requested, for_atomic, t)
+
+
+cdef inline int64_t store_at_slice(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int written,
+                                   unsigned int fully_written, int64_t arrival) noexcept nogil:
+    """`l2_store` from the request's arrival at its slice on."""
     cdef int n = sector_count(written)
-    cdef int64_t way, arrival, extra_ps = 0
+    cdef int64_t way, extra_ps = 0
     cdef unsigned int line
     cdef Slice* slice = &m.l2.slices[at.slice]
     cdef CacheSet set = cache_set(&m.l2.cache, at.l2_set)
     if unlikely(m.l2.remote_store_delay != NULL):
         extra_ps = m.l2.remote_store_delay(m, sm, at, written)
-        arrival = port_transfer_counted(&m.waits, REQUEST_PORT, &sm.requests, t, n * m.crossbar.request_cost)
-        arrival += m.crossbar.request_ps + (extra_ps >> 1)
-        arrival = port_transfer_counted(&m.waits, SLICE_PORT, &slice.port, arrival, n * m.l2.slice_cost)
-    else:
-        arrival = request_arrival(m, sm, slice, n, n, t)
+    arrival = pass_slice(m, slice, n, arrival + (extra_ps >> 1))
     if unlikely(m.on_access != NULL):
         arrival = m.on_access(m, at.entry, arrival)
     way = l2_way(m, slice, at.entry, &set, &line, &arrival)
@@ -177,6 +178,14 @@ cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* a
         arrival = m.crossbar.send_replies(m, sm, slice, n, arrival)
     arrival += (n - 1) * m.crossbar.store_sector_ps
     return arrival + m.crossbar.acknowledgement_ps + (extra_ps - (extra_ps >> 1))
+
+
+cdef inline int64_t l2_store(MemorySystem* m, SmPorts* sm, const LineLocation* at, unsigned int written, unsigned int fully_written,
+                             int64_t t) noexcept nogil:
+    """Stores sectors of a line; returns the arrival of the acknowledgement at the SM."""
+    cdef int n = sector_count(written)
+    t = send_request(m, sm, &m.l2.slices[at.slice], n, n, t)
+    return store_at_slice(m, sm, at, written, fully_written, t)
 
 
 cdef int l2_init(Arena* arena, MemorySystem* m, dict n) except -1

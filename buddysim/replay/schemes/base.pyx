@@ -93,6 +93,11 @@ cdef class SchemeBase:
         """Returns the options of a profile that gives the targets on a machine."""
         return options
 
+    @property
+    def has_faults(self):
+        """Whether an access may have to wait until its page is in memory; decided by `configure`."""
+        return self.on_access != NULL
+
     def device_bytes(self, occupied_bytes):
         """Returns the device memory that the scheme uses for the program's device allocations, in bytes.
 

@@ -4,11 +4,13 @@ from libc.stdint cimport int64_t, uint64_t
 from buddysim.replay.l1.l1 cimport L1s
 from buddysim.replay.memory.memory cimport MemorySystem
 from buddysim.replay.primitives.arena cimport Arena
-from buddysim.replay.primitives.events cimport Events
+from buddysim.replay.primitives.compiler_hints cimport unlikely
+from buddysim.replay.primitives.events cimport NEVER, Events
+from buddysim.replay.sm.arrival_order cimport ArrivalOrder, block_warp
 from buddysim.replay.sm.instruction_cache cimport InstructionCaches, KernelCode
 from buddysim.replay.sm.issue_order cimport PickOp, Scheduler
 from buddysim.replay.sm.stream cimport CoreTiming, StreamMemory
-from buddysim.replay.sm.warp cimport PendingLoad, Warp
+from buddysim.replay.sm.warp cimport MAX_OTHER_PENDING, PendingLoad, Warp, warp_next
 from buddysim.trace.records cimport BlockRecord
 
 # Why the event loop returns.
@@ -45,6 +47,9 @@ cdef struct ActiveKernel:
     int64_t shared_per_block  # bytes
     int64_t stored_ps         # acknowledgement of the stores of completed blocks
     KernelCode code
+    # In the order of arrival:
+    int64_t stores_in_flight  # whose acknowledgement is unknown
+    int last_warp             # number of the kernel's last warp, if it waits for these; else -1
 
 cdef struct ResidentBlock:
     int kernel          # index in `kernels`
@@ -100,6 +105,15 @@ cdef struct RunState:
     int64_t now_ps
     int64_t warp_instructions
     int64_t issue_busy_ps                # issue slots taken, all schedulers
+    ArrivalOrder order                   # unused in the order of issue
+
+
+cdef inline int64_t next_time(RunState* g, Warp* warp, int64_t now) noexcept nogil:
+    """`warp_next`; in the order of arrival NEVER while it needs an unknown time."""
+    cdef PendingLoad* other_pending = g.pending_loads + warp.number * MAX_OTHER_PENDING
+    if unlikely(g.order.used) and block_warp(&g.order, warp, other_pending, now):
+        return NEVER
+    return warp_next(warp, other_pending)
 
 
 cdef int run_state_init(RunState* g, dict n, dict policies) except -1

@@ -8,6 +8,7 @@ from buddysim.replay.primitives.cache cimport cache_clear_unit
 from buddysim.replay.primitives.events cimport NEVER, events_init, events_insert, events_set
 from buddysim.replay.primitives.extremes cimport max_i64
 from buddysim.replay.primitives.horizon cimport horizon_free
+from buddysim.replay.sm.arrival_order cimport arrival_order_free
 from buddysim.replay.sm.instruction_cache cimport icache_init, icache_start_warp, kernel_code_free
 from buddysim.replay.sm.issue_order cimport (
     scheduler_add, scheduler_init, scheduler_remove, scheduler_resume, scheduler_set, scheduler_time,
@@ -81,6 +82,7 @@ cdef void run_state_free(RunState* g) noexcept:
         kernel_code_free(&g.kernels[index].code)
     free(g.chunks)
     horizon_free(&g.m.horizon)
+    arrival_order_free(&g.order)
     arena_free(&g.arena)
 
 
@@ -307,8 +309,10 @@ cdef LoopExit retire_warp(RunState* g, int scheduler_number, int sm, int positio
     cdef FreeSmResources* resources = &g.free_resources[sm]
     if g.l1.stored_ps != NULL and block.warps_left == 1:
         kernel.stored_ps = max_i64(kernel.stored_ps, g.l1.stored_ps[warp.block])
-        if kernel.stored_ps > now and kernel.blocks_running == 1 and kernel.blocks_left == 0:
-            scheduler_resume(scheduler, position, kernel.stored_ps)        # the last warp of a kernel waits for the kernel's stores
+        if kernel.blocks_running == 1 and kernel.blocks_left == 0 and (kernel.stored_ps > now or kernel.stores_in_flight):
+            # The last warp of a kernel waits for the kernel's stores.
+            kernel.last_warp = warp.number
+            scheduler_resume(scheduler, position, NEVER if kernel.stores_in_flight else kernel.stored_ps)
             events_insert(&g.events, scheduler_number, scheduler_time(scheduler))
             return EXIT_IDLE
     resources.free_slots |= <uint64_t>1 << scheduler.slot[position]
@@ -372,5 +376,5 @@ cdef void release_barrier(RunState* g, int sm, int number, int64_t now) noexcept
             if warp.block == number and warp.at_barrier:
                 warp.at_barrier = 0
                 warp.stall_ps = max_i64(warp.stall_ps, now + g.core.barrier_ps - warp.clock_ps)
-                scheduler_set(scheduler, position, warp_next(warp, g.pending_loads + warp.number * MAX_OTHER_PENDING))
+                scheduler_set(scheduler, position, next_time(g, warp, now))
         events_set(&g.events, scheduler_number, scheduler_time(scheduler))

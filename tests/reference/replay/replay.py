@@ -9,6 +9,7 @@ from typing import Any
 from buddysim.buddy import SizeSource, Targets
 from buddysim.machine import Machine
 from buddysim.trace import Trace
+from tests.reference.replay.arrival_order import RefArrivalRun
 from tests.reference.replay.capacity import RefCapacity
 from tests.reference.replay.numbers import RefNumbers
 from tests.reference.replay.parts import RefComponents
@@ -28,7 +29,8 @@ def replay(
     size_distribution: str = "isca20-hpc",
     kernels: slice | None = None,
     compute_gap_scale: Fraction | float = 1,
-    make_run: Callable[..., RefRun] = RefRun,
+    exact_order: bool = False,
+    make_run: Callable[..., RefRun] | None = None,
 ) -> dict[str, Any]:
     """Replay a trace slowly, with the parameters of `buddysim.simulate`.
 
@@ -41,6 +43,7 @@ def replay(
     seed, size_distribution : of sizes that the trace doesn't have
     kernels : which kernels run; all without it
     compute_gap_scale : factor on every compute gap and critical path
+    exact_order : lines reach L1 and L2 in the order of their arrival
     make_run : what runs it, of the parameters of `RefRun`
 
     Returns
@@ -57,5 +60,6 @@ def replay(
         allocation_range for allocation_range in space.ranges.values() if allocation_range.allocation.space != "host"
     ]
     parts = RefComponents(numbers, scheme, space.n_entries, sizes, on_device, capacity.peak_entries)
+    make_run = make_run or (RefArrivalRun if exact_order else RefRun)
     run = make_run(trace, {kernel.index for kernel in selected}, targets, space, parts)
     return results_of(run, capacity)

@@ -115,10 +115,11 @@ def run(
     regions: Sequence[tuple[int, int, int, int]] = ((0, 4096, 0, 4),),
     state: Sequence[int] | None = None,
     tail: dict[str, int] | None = None,
+    exact_order: bool = False,
 ) -> dict[str, Any]:
     """Return the counters of a kernel of one thread block of these warps."""
     launch = Launch([grid(warps, tail=tail)], warps=len(warps))
-    return run_launches(machine, [launch], scheme, regions=regions, state=state)[0]
+    return run_launches(machine, [launch], scheme, regions=regions, state=state, exact_order=exact_order)[0]
 
 
 def time_of(machine: Machine, *warps: Sequence[Op], **options: Any) -> int:

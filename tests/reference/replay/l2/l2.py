@@ -118,15 +118,19 @@ class RefL2:
 
     def load(self, sm: int, entry: int, requested: int, t: int, launch_index: int, *, atomic: bool) -> int:
         """Process a load or atomic of an SM; return when its reply has arrived (ps)."""
+        t = self.send(sm, entry, t, requested.bit_count(), requests=1)
+        return self.load_at_slice(sm, entry, requested, t, launch_index, atomic=atomic)
+
+    def load_at_slice(self, sm: int, entry: int, requested: int, t: int, launch_index: int, *, atomic: bool) -> int:
+        """Process a load or atomic whose request reaches the slice at `t`; return when its reply has arrived (ps)."""
         count, far = requested.bit_count(), self._way_there(sm, entry)
         self.counts["l2.read_sectors"] += count
         if atomic:
             self.drop_copies(entry, requested)
         if len(self.copies) == 1:
-            t = self._reach_slice(sm, entry, t, count, requests=1)
+            t = self._pass_slice(entry, t, count)
             data = self._load_at_home(entry, requested, t, launch_index, atomic=atomic)
             return self._back(sm, entry, data, count)
-        t = self.request_ports[sm].request(t, self.numbers.request_cost) + self.numbers.request_half
         if not atomic and sm // self.sms != self._home(entry):
             data = self._load_through_copy(sm // self.sms, entry, requested, t, launch_index)
         else:
@@ -191,13 +195,14 @@ class RefL2:
 
     def store(self, sm: int, entry: int, touched: int, whole: int, t: int, launch_index: int) -> int:
         """Process a store of an SM; return when it is acknowledged (ps)."""
+        t = self.send(sm, entry, t, touched.bit_count(), requests=touched.bit_count())
+        return self.store_at_slice(sm, entry, touched, whole, t, launch_index)
+
+    def store_at_slice(self, sm: int, entry: int, touched: int, whole: int, t: int, launch_index: int) -> int:
+        """Process a store whose request reaches the slice at `t`; return when it is acknowledged (ps)."""
         count, far = touched.bit_count(), self._way_there(sm, entry)
         self.drop_copies(entry, touched)
-        if len(self.copies) == 1:
-            t = self._reach_slice(sm, entry, t, count, requests=count)
-        else:
-            t = self.request_ports[sm].request(t, count * self.numbers.request_cost) + self.numbers.request_half
-            t = self._pass_slice(entry, t + far // 2, count)
+        t = self._pass_slice(entry, t + far // 2, count)
         line, t = self._way(entry, t)
         rewritten = (touched & line.dirty).bit_count()
         if rewritten and self.rewrite_cost:
@@ -235,16 +240,16 @@ class RefL2:
             self.below.count_write_back(entry)
 
     def _pass_slice(self, entry: int, t: int, count: int) -> int:
-        t = self.slice_ports[self.address_map.slice_of(entry)].request(t, count * self.numbers.slice_cost)
-        return self.below.arrive(entry, t)
-
-    def _reach_slice(self, sm: int, entry: int, t: int, count: int, requests: int) -> int:
-        if self.queues:
-            t = self._leave_queue(sm, entry, t, count) + self.numbers.request_half
-        else:
-            t = self.request_ports[sm].request(t, requests * self.numbers.request_cost) + self.numbers.request_half
+        """Return when a request looks for its line; with input queues it has passed the slice already."""
+        if not self.queues:
             t = self.slice_ports[self.address_map.slice_of(entry)].request(t, count * self.numbers.slice_cost)
         return self.below.arrive(entry, t)
+
+    def send(self, sm: int, entry: int, t: int, count: int, requests: int) -> int:
+        """Send a request for sectors of an entry; return when it reaches the slice (ps)."""
+        if self.queues:
+            return self._leave_queue(sm, entry, t, count) + self.numbers.request_half
+        return self.request_ports[sm].request(t, requests * self.numbers.request_cost) + self.numbers.request_half
 
     def _leave_queue(self, sm: int, entry: int, t: int, count: int) -> int:
         """Send sectors behind the SM's earlier requests; return the last start, less the time of the others (ps)."""

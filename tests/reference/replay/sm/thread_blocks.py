@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from buddysim.machine import Machine
@@ -83,6 +84,7 @@ class RefSm:
     def __init__(self, numbers: RefNumbers, number: int, schedulers: list[RefScheduler]) -> None:
         machine: Machine = numbers.machine
         self.numbers, self.number, self.schedulers = numbers, number, schedulers
+        self.make_warp: Callable[..., RefWarp] = RefWarp
         self.free_slots = set(range(machine.sm.warps))
         self.free = {
             "blocks": machine.sm.blocks,
@@ -113,7 +115,7 @@ class RefSm:
             slot = min(self.free_slots)
             self.free_slots.remove(slot)
             begin = start + self.numbers.block_latency + i * per_warp
-            warp = RefWarp(self.numbers, warp_program, block, slot, begin, kernel.code_on(self))
+            warp = self.make_warp(self.numbers, warp_program, block, slot, begin, kernel.code_on(self))
             block.warps.append(warp)
             self.schedulers[slot % len(self.schedulers)].warps.append(warp)
 

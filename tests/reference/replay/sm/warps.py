@@ -138,10 +138,15 @@ class RefWarp:
             self.block.stored = max(self.block.stored, arrival)
         else:
             self.last = max(self.last, arrival)
+        self.expect(op, arrival)
+
+    def expect(self, op: RefOperation, arrival: int) -> RefPendingLoad | None:
+        """Note when the result of an instruction arrives; return the pending load, if its result is used."""
         use = self._use(op)
         if use is None:
-            return
+            return None
         self.pending.append(RefPendingLoad(self.clock + use, arrival))
+        return self.pending[-1]
 
     def _use(self, op: RefOperation) -> int | None:
         """Return the time from the instruction to the first use of its result; None without a use."""
