@@ -143,6 +143,7 @@ def test_the_sdist_holds_every_source(sdist: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_builds_give_the_same_bytes(sdist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trees with other names and dates of files; three of their modules are compiled."""
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
@@ -188,6 +189,7 @@ def isolated(installed: Path, *arguments: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_wheel_from_the_sdist_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
     (site,) = (installed / "lib").glob("python*/site-packages")
     for name in sources():

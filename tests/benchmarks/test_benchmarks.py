@@ -64,6 +64,7 @@ def test_error_of_a_counted_benchmark_is_shown(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_benchmark_runs(tmp_path):
     command = [sys.executable, "-m", "benchmarks", "--quick", "--json", str(tmp_path / "out.json")]
     run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)

@@ -132,6 +132,7 @@ def test_ranges_of_choices_are_those_that_are_shown() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("trace", ["backprop16k", "bfs-volta", "lud256", "matmul-pascal"])
 def test_ranges_of_shipped_traces_hold(trace: str) -> None:
     """For the first set, one of those of the selection, which is for version 8 of the model: 5 % less for version 9."""
