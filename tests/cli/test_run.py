@@ -467,3 +467,12 @@ def _open_files(pid):
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             yield str(link.readlink())
+
+
+def test_the_order_of_arrival_is_in_the_result_and_refuses_page_faults(stream, capsys):
+    for more, exact_order in (((), False), (("--exact-order",), True)):
+        content = json.loads(ran(capsys, stream, "--json", "-", "--scheme", "ideal", *more))
+        assert content["ideal"]["provenance"]["exact_order"] is exact_order
+    assert main(["run", str(stream), "--scheme", "unified-memory", "--exact-order"]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("buddysim: error: exact_order: unified-memory has page faults")
