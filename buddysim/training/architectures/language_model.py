@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -60,6 +61,16 @@ class TracedModel(Module):
         super().__init__()
         self.options = replace(options, attention=self._attention_of(options))
         self.sequence = self.sequence_of(config, options.sequence)
+        self.check_options(options)
+
+    def check_options(self, options: ConfigOptions) -> None:
+        """Refuse what the class doesn't have.
+
+        Raises
+        ------
+        BuddysimError
+            a loss in parts, packed documents, padding, or tokens of experts
+        """
         name = type(self).__name__
         if options.loss != "whole" and not self.WORDS:
             raise BuddysimError(f"loss {options.loss}: expected whole: {name} has one label for each sample")
@@ -73,7 +84,7 @@ class TracedModel(Module):
         ):
             if value is not None and not self.EXPERTS:
                 raise BuddysimError(f"{option} {value}: expected none: {name} has no experts")
-        if options.packed > self.sequence:
+        if 1 < options.packed > self.sequence:
             raise BuddysimError(f"packed {options.packed}: expected at most the {self.sequence} tokens of a sequence")
 
     @classmethod
@@ -105,6 +116,14 @@ class TracedModel(Module):
         if longest is not None and requested > longest:
             raise BuddysimError(f"sequence {requested}: expected at most {longest}, the positions that the model has")
         return requested
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Return what is around a step that is recorded."""
+        return nullcontext()
+
+    def facts(self) -> Mapping[str, str]:
+        """Return what a screen says of the model, by name."""
+        return {}
 
     def compiled_region(self, scope: str) -> str | None:
         """Return what a module is compiled with under ``compile``, by its scope; None where it runs eagerly."""

@@ -38,10 +38,11 @@ class GraphNode:
     sequence : number in the order of the forward pass; the engine runs the highest that is ready
     outputs : shape and type of each output, which a gradient is brought to before the node gets it
     saved : operands and results that the formula reads, until the node has run; packed where the tape has hooks
+    noted : what the tape counts as saved by it, until it runs: a node that no loss depends on has saved nothing
     hooks : what is called before the node runs (``Tensor.register_hook`` of its outputs)
     """
 
-    __slots__ = ("edges", "hooks", "outputs", "saved", "scope", "sequence", "tape")
+    __slots__ = ("edges", "hooks", "noted", "outputs", "saved", "scope", "sequence", "tape")
     name: ClassVar[str] = ""
     #: Whether operands are saved before the operation runs: all but those of `Function`.
     saves_before: ClassVar[bool] = True
@@ -56,7 +57,13 @@ class GraphNode:
         self.scope = tape.scope
         self.outputs: list[tuple[Shape, DType]] = []
         self.saved: list[Any] = []
+        self.noted: list[SavedTensor] = []
         self.hooks: list[Callable[[], None]] | None = None
+
+    def __del__(self) -> None:
+        if self.noted and self.tape.recording:
+            for one in self.noted:
+                self.tape.saved.remove(one)
 
     def needs(self, index: int) -> bool:
         """Whether an operand's gradient is needed."""
@@ -82,7 +89,7 @@ class GraphNode:
             return
         if record.kind == "temporary":
             record.kind = "activation"
-        tape.saved.append(
+        self.noted.append(
             SavedTensor(
                 self.name,
                 name,
@@ -95,9 +102,11 @@ class GraphNode:
                 len(tape.operations) - 1,
             )
         )
+        tape.saved.append(self.noted[-1])
 
     def call(self, gradients: list[Tensor | None]) -> list[Tensor | None]:
         """Run the node with what it saved unpacked, which lives until it has run."""
+        self.noted = []
         if not any(isinstance(one, PackedTensor) for one in self.saved):
             return list(self.run(gradients))
         stored = self.saved

@@ -270,15 +270,6 @@ class Tape:
         finally:
             self.grad_enabled = before
 
-    @contextmanager
-    def graph_dropped(self) -> Iterator[None]:
-        """Count nothing within as saved: no loss depends on it, so its graph ends with the variables that hold it."""
-        before, self.saved = self.saved, []
-        try:
-            yield
-        finally:
-            self.saved = before
-
     @property
     def in_dispatch_mode(self) -> bool:
         """Whether PyTorch would run under a dispatch mode."""

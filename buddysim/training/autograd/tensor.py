@@ -59,12 +59,14 @@ class Tensor:
     node : of the graph, that returned it; None for leaves and where no gradient is needed
     output : which of the node's outputs it is
     grad : of leaves
+    base : what it is a view of, where an operator may write into it
     after_accumulate : called when a leaf has its gradient (``register_post_accumulate_grad_hook``)
     """
 
     __slots__ = (
         "_accumulator",
         "after_accumulate",
+        "base",
         "dtype",
         "grad",
         "is_view",
@@ -87,6 +89,7 @@ class Tensor:
         self.node: GraphNode | None = None
         self.output = 0
         self.grad: Tensor | None = None
+        self.base: Tensor | None = None
         self.after_accumulate: Callable[[Tensor], None] | None = None
         self._accumulator: ref[GraphNode] | None = None
 

@@ -55,17 +55,16 @@ class ConfigNetwork(Network):
         self.precision = self.recipe.precision
         self.source = "config.json"
         self._at: tuple[int, str, RecordedNetwork] | None = None
-        model = self.model
-        self.sequence = getattr(model, "sequence", None)
+        self.sequence: int | None = self.model.sequence
         self.description = config.architecture.name
 
     @property
     def options(self) -> Mapping[str, Value]:  # type: ignore[override]
         """What the configuration leaves open, as it is simulated."""
-        shown = {**asdict(self.config_options), "recipe": self.recipe.name, "attention": self.model.options.attention}
+        model = self.model
+        shown = {**asdict(self.config_options), "recipe": self.recipe.name, "attention": model.options.attention}
         shown["dequantised"] = self.config.keys.quantization_config
-        if self.sequence is not None:
-            shown["sequence"] = self.sequence
+        shown |= {"sequence": self.sequence, **model.facts()}
         return {name: value for name, value in shown.items() if value is not None}
 
     @property
@@ -151,19 +150,23 @@ def network_from_config(config: Mapping[str, Any] | str | os.PathLike[str], **op
 
 
 def _network_of(unread: UnreadConfig, options: ConfigOptions) -> Network:
-    if unread.has_reader(options.head):
-        return ConfigNetwork(parse_config(unread), options)
+    return ConfigNetwork(_read(unread, options.head), options)
+
+
+def _read(unread: UnreadConfig, head: str | None) -> ReadConfig:
+    if unread.has_reader(head):
+        return parse_config(unread)
     if find_spec("transformers") is None:
         extra = "transformers' class of it is recorded with pip install 'buddysim[transformers]'"
-        if options.head is not None:
-            raise BuddysimError(f"{unread.where}: head {options.head}: {extra}")
+        if head is not None:
+            raise BuddysimError(f"{unread.where}: head {head}: {extra}")
         try:
-            return ConfigNetwork(parse_config(unread), options)
+            return parse_config(unread)
         except BuddysimError as error:
             raise BuddysimError(f"{error}; {extra}") from None
-    from buddysim.training.recorded_step.library_model import LibraryNetwork
+    from buddysim.training.recorded_step.library_model import library_config
 
-    return LibraryNetwork(unread, options)
+    return library_config(unread, head)
 
 
 show_options(network_from_config, field_options(ConfigOptions))

@@ -48,6 +48,7 @@ def record_step(
     )
     with Tape(recipe.weights) as tape:
         step = TrainingStep(tape, config, options, parts, batch, optimizer, steady)
-        for _ in range(iterations):
-            step.run()
+        with step.model.recording():
+            for _ in range(iterations):
+                step.run()
     return compiled(tape, step.model.compiled_region) if options.compile else tape

@@ -6,6 +6,7 @@ Each class is one of a family that the package has no file of: other norms, expe
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from buddysim.training.networks.from_torch.cuda_rules import cuda_rules  # noqa:
 from buddysim.training.recorded_step.from_config import network_from_config  # noqa: E402
 from buddysim.training.recorded_step.library_class import find_class  # noqa: E402
 from tests.training.transformers.compared import (  # noqa: E402
+    Rows,
     differences_of,
     peak_of_tape,
     saved_of_measured,
@@ -53,7 +55,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "model_type": "siglip", "num_labels": 7,
         "vision_config": {
             "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 2, "num_attention_heads": 4,
-            "image_size": 16, "patch_size": 8,
+            "image_size": 16, "patch_size": 8, "vision_use_head": False,
         },
     },
 }  # fmt: skip
@@ -89,6 +91,14 @@ def batch_of(name: str) -> dict[str, Any]:
     return {"input_ids": words, "labels": labels}
 
 
+def _without_views(rows: Rows) -> Rows:
+    """Rows without the operator that returned a tensor: PyTorch's don't tell it from a view of the same form."""
+    counts: Rows = Counter()
+    for row, count in rows.items():
+        counts[(*row[:4], *row[5:])] += count
+    return counts
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_class_saves_and_allocates_as_measured(name: str) -> None:
     options = {} if "Whisper" in name or "Siglip" in name else {"sequence": TOKENS}
@@ -98,7 +108,7 @@ def test_a_class_saves_and_allocates_as_measured(name: str) -> None:
     tape = network.at(BATCH).tape  # type: ignore[attr-defined]
     with cuda_rules():
         measured = measure(model, batch_of(name), None, 1, None, lambda output: output.loss)
-    assert list(differences_of(saved_of_measured(measured), saved_of_tape(tape))) == []
+    assert list(differences_of(_without_views(saved_of_measured(measured)), _without_views(saved_of_tape(tape)))) == []
     assert peak_of_tape(tape) == max(measured.curve())
 
 
@@ -134,8 +144,8 @@ def test_a_head_selects_the_class(head: str, cls: str) -> None:
         ({"architectures": 3}, {"head": "masked"}, "head masked: arcee of transformers has causal, classification"),
         ({"nested": _nested(900)}, {}, ": maximum recursion depth exceeded"),
         ({}, {"head": "masked"}, "head masked: arcee of transformers has causal, classification, base"),
-        ({}, {"lora": "8"}, "lora: arcee is recorded from transformers' class: not simulated there"),
-        ({}, {"recipe": "amp-fp16"}, "expected one of fp32, tf32, amp-bf16, bf16"),
+        ({}, {"loss": "chunked:4"}, "loss chunked:4: expected whole"),
+        ({}, {"packed": 2}, "packed 2: expected 1: LibraryModel attends to all of a sequence"),
         ({}, {"sequence": 65}, "sequence 65: expected at most 64"),
     ],
 )

@@ -5,11 +5,8 @@ Within a chunk all updates are one triangular system; a state goes from chunk to
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 from buddysim.training.autograd import functional as F
 from buddysim.training.autograd.dtypes import bool8, float32
-from buddysim.training.autograd.tape import active_tape
 from buddysim.training.autograd.tensor import Tensor
 
 CHUNK = 64
@@ -58,16 +55,13 @@ def gated_delta_rule(query: Tensor, key: Tensor, value: Tensor, g: Tensor, beta:
     state = F.zeros((batch, heads, features, value.shape[-1]), new_values.dtype)
     core_attn_out = F.zeros_like(new_values)
     query = query * cum_decay.exp().unsqueeze(-1)
-    tape, chunks = active_tape(), new_values.shape[2]
-    with tape.graph_dropped() if chunks == 1 else nullcontext():
-        key = key * (cum_decay[..., -1:] - cum_decay).exp().unsqueeze(-1)
-        chunk_decay = cum_decay[..., -1].exp()[..., None, None]
-    for index in range(chunks):
+    key = key * (cum_decay[..., -1:] - cum_decay).exp().unsqueeze(-1)
+    chunk_decay = cum_decay[..., -1].exp()[..., None, None]
+    for index in range(new_values.shape[2]):
         v_new = new_values[:, :, index] - k_cumdecay[:, :, index] @ state
         inter_chunk_attn = query[:, :, index] @ state
         F.copy_into(core_attn_out, inter_chunk_attn + intra_chunk_attn[:, :, index] @ v_new, 2, index)
-        with tape.graph_dropped() if index == chunks - 1 else nullcontext():
-            state = state * chunk_decay[:, :, index] + key[:, :, index].transpose(-1, -2) @ v_new
+        state = state * chunk_decay[:, :, index] + key[:, :, index].transpose(-1, -2) @ v_new
     del state
     core_attn_out = core_attn_out.reshape(batch, heads, -1, value.shape[-1])
     core_attn_out = core_attn_out[:, :, :tokens]

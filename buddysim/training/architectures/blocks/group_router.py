@@ -37,8 +37,7 @@ class GroupRouter(Router):
         hidden_states = hidden_states.view(-1, hidden_states.shape[-1])
         router_logits = F.linear(hidden_states.to(float32), self.weight.to(float32))
         scores = F.sigmoid(router_logits)
-        with active_tape().graph_dropped():
-            topk_indices, *_held = self._selected_experts(scores)
+        topk_indices, *_held = self._selected_experts(scores)
         topk_weights = F.gather(scores, topk_indices)
         if self.normalized:
             denominator = topk_weights.sum(dim=-1, keepdim=True) + 1e-20

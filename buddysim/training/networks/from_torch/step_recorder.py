@@ -137,11 +137,15 @@ class StepRecorder:
         if self._is_host(tensor) or not tensor.numel():
             return Packed(self._packed, None, tensor)
         storage = self._storage(tensor)
-        shape, strides, dtype = tuple(tensor.shape), tuple(tensor.stride()), _dtype(tensor)
-        producer = self._producers.get(_key(tensor), storage.record.producer)
+        shape, strides, dtype = tuple(tensor.shape), tuple(tensor.stride()), dtype_of(tensor)
+        producer = self.producer_of(tensor)
         number, operation = storage.record.number, len(self.tape.operations) - 1
         record = SavedTensor("", "", shape, strides, dtype, number, producer, self._scopes[-1], operation)
         return Packed(self._packed, record, tensor)
+
+    def producer_of(self, tensor: torch.Tensor) -> str:
+        """The operator that returned a tensor, by PyTorch's name."""
+        return self._producers.get(_key(tensor), self._storage(tensor).record.producer)
 
     @staticmethod
     def unpack(packed: Packed) -> torch.Tensor:
@@ -221,7 +225,7 @@ class StepRecorder:
         for one in tensors:
             if one.numel() and not self._is_host(one):
                 storage, shape, strides = self._storage(one), tuple(one.shape), tuple(one.stride())
-                yield Tensor(shape, strides, one.storage_offset(), _dtype(one), storage, self._producer)
+                yield Tensor(shape, strides, one.storage_offset(), dtype_of(one), storage, self._producer)
 
     def _origin(self) -> tuple[Phase, str, str]:
         """Phase, module and node of the operation that runs."""
@@ -251,7 +255,8 @@ def _key(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
 
 
-def _dtype(tensor: torch.Tensor) -> DType:
+def dtype_of(tensor: torch.Tensor) -> DType:
+    """Return the type of a tensor's elements."""
     name = str(tensor.dtype).removeprefix("torch.")
     if name in DTYPES:
         return DTYPES[name]
