@@ -6,7 +6,6 @@ times, from which `python -m tools.write_reference` makes the page.
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -16,9 +15,11 @@ from typing import NamedTuple
 import buddysim
 from buddysim.base.csvfile import csv_text
 from buddysim.base.output import write_text
+from buddysim.base.textfile import read_csv
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "docs" / "validation" / "order-of-arrival.csv"
+MAX_BYTES = 1 << 20
 MACHINE, SCHEMES = "p100-nvlink2", ("ideal", "buddy")
 _HEAD = """# Order of arrival
 
@@ -63,11 +64,10 @@ def times_of(trace: Path) -> list[OrderTimes]:
 
 def stored() -> list[OrderTimes]:
     """Return the stored times."""
-    with STORED.open(encoding="utf-8", newline="") as file:
-        return [
-            OrderTimes(row["trace"], row["scheme"], int(row["by_issue_ps"]), int(row["by_arrival_ps"]))
-            for row in csv.DictReader(file)
-        ]
+    return [
+        OrderTimes(row["trace"], row["scheme"], int(row["by_issue_ps"]), int(row["by_arrival_ps"]))
+        for row in read_csv(STORED, "times in both orders", MAX_BYTES)
+    ]
 
 
 def page() -> str:

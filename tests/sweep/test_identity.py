@@ -136,6 +136,7 @@ CHANGES: list[dict[str, Any]] = [
     {"kernels": "0:2"},
     {"compute_gap_scale": "2"},
     {"queueing": True},
+    {"exact_order": True},
     {"partial": True},
     {"sensitivity": "all"},
     {"link.bandwidth": "50 GB/s"},
