@@ -17,6 +17,7 @@ from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.from_torch.below_autograd import below_autograd
 from buddysim.training.networks.from_torch.cuda_rules import Attention, cuda_rules
 from buddysim.training.networks.from_torch.cuda_rules.signatures import SIGNATURES
+from buddysim.training.networks.from_torch.traced_step import quiet
 from buddysim.training.networks.from_torch.untouched_memory import UntouchedMemory
 from buddysim.training.networks.from_torch.without_data import WithoutData, tensors_in
 from buddysim.training.recorded_class.autograd_nodes import AutogradNodes
@@ -58,6 +59,7 @@ class Isolation:
             yield
             return
         with ExitStack() as stack:
+            stack.enter_context(quiet())
             stack.enter_context(cuda_rules(self.attention, kernels=False))
             stack.enter_context(below_autograd(WithoutData(self.memory, SIGNATURES)))
             self._is_active = True

@@ -6,6 +6,8 @@ Each class is one of a family that the package has no file of: other norms, expe
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -179,6 +181,13 @@ def test_a_class_of_this_package_under_another_type_is_transformers() -> None:
 def test_a_configuration_that_its_class_does_not_take_is_one_line() -> None:
     with pytest.raises(BuddysimError, match="ReformerModelWithLMHead of transformers can't be built: If you want"):
         network_from_config({"model_type": "reformer", "architectures": ["ReformerModelWithLMHead"]})
+
+
+def test_pytorch_says_nothing_on_the_screen(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(content_of("ArceeForCausalLM")))
+    command = [sys.executable, "-m", "buddysim", "train", str(tmp_path / "config.json"), "--scheme", "eager"]
+    ended = subprocess.run([*command, "--machine", "h100-sxm"], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
 
 
 def test_the_screen_says_what_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,7 @@ def trace_step(
     arguments, keywords = _inputs(inputs, recorder, half)
     try:
         with ExitStack() as stack:
-            stack.enter_context(_quiet())
+            stack.enter_context(quiet())
             stack.enter_context(cuda_rules(attention, kernels=False))
             stack.enter_context(below_autograd(WithoutData(memory, SIGNATURES)))
             trained = [one for one in copied.parameters() if one.requires_grad]
@@ -165,8 +165,8 @@ def _loss_of(output: Any) -> torch.Tensor:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Without PyTorch's reports of what this module reports itself."""
+def quiet() -> Iterator[None]:
+    """Context without PyTorch's reports of what this module reports itself."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     disabled, logger.disabled = logger.disabled, True
     try:
