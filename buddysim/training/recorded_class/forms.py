@@ -138,6 +138,10 @@ class InView(NamedTuple):
     strides: Shape
     offset: int
 
+    def name(self) -> str:
+        """Return the operator's name."""
+        return str(self.operator.name())
+
 
 @dataclass(frozen=True)
 class FunctionOperator:

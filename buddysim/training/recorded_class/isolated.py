@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from buddysim.base.errors import BuddysimError
+from buddysim.base.hints import shortened
 from buddysim.training.autograd.records import Operand
 from buddysim.training.autograd.tape import Tape
 from buddysim.training.networks.from_torch.below_autograd import below_autograd
@@ -73,7 +75,11 @@ class Isolation:
         key = operator, _hashable(args), _hashable(kwargs), autocast
         call = self._calls.get(key)
         if call is None:
-            call = self._calls[key] = self._run(operator, args, kwargs, autocast)
+            try:
+                call = self._calls[key] = self._run(operator, args, kwargs, autocast)
+            except (AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+                reason = shortened(" ".join(str(error).split()), 200)[1:-1] or type(error).__name__
+                raise BuddysimError(f"{operator.name()} can't be run by itself: {reason}") from None
         return call
 
     def formula(self, call: Call, node: AutogradNode, gradients: Sequence[Form | None]) -> FormulaEffects:

@@ -141,3 +141,14 @@ def test_what_depends_on_values_is_one_line() -> None:
 
     with pytest.raises(BuddysimError, match=r"Depending: .* depends on values that only a real run has"):
         recorded(Depending)
+
+
+def test_an_operator_that_pytorch_refuses_is_one_line() -> None:
+    class Attending(Model):
+        def forward(self, ids: Any) -> Any:
+            x = self.table(ids).view(2, 5, 4, 2).transpose(1, 2)
+            keys = torch.cat((x, x), 1)
+            return nn.functional.scaled_dot_product_attention(x, keys, keys, enable_gqa=True).sum()
+
+    with pytest.raises(BuddysimError, match=r"aten::scaled_dot_product_attention can't be run by itself: "):
+        recorded(Attending, autocast=True)
