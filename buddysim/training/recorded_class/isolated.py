@@ -77,7 +77,9 @@ class Isolation:
         if call is None:
             try:
                 call = self._calls[key] = self._run(operator, args, kwargs, autocast)
-            except (AssertionError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            except (BuddysimError, MemoryError):
+                raise
+            except Exception as error:  # PyTorch's operator refuses its arguments with what it likes
                 reason = shortened(" ".join(str(error).split()), 200)[1:-1] or type(error).__name__
                 raise BuddysimError(f"{operator.name()} can't be run by itself: {reason}") from None
         return call
