@@ -221,7 +221,7 @@ def test_every_way_to_get_memory(tmp_path: Path) -> None:
         assert np.array_equal(np.flatnonzero(classes), [23456789 // 128])
 
 
-def test_run_shorter_than_interval_has_one_snapshot(tmp_path: Path) -> None:
+def test_run_shorter_than_interval_has_its_memory_at_its_last_free(tmp_path: Path) -> None:
     source = """
     #include <stdlib.h>
     #include <string.h>
@@ -235,7 +235,8 @@ def test_run_shorter_than_interval_has_one_snapshot(tmp_path: Path) -> None:
     program = compiled(tmp_path, "short", source, "-fno-builtin")
     assert capture("--", program, folder=tmp_path).returncode == 0
     with open_trace(tmp_path / "out.bin") as trace:
-        assert set(contents(trace, 0, "main (short.c:5)")) == {9}
+        # A busy machine may let the interval pass before the program's first line.
+        assert set(contents(trace, -1, "main (short.c:5)")) == {9}
 
 
 def test_static_data_is_split_by_symbol(tmp_path: Path) -> None:
