@@ -30,15 +30,7 @@ from tests.training.transformers.symbolic import symbolic_step  # noqa: E402
 RANK = 3
 #: Modules of classes that have no layers of the default's names.
 MODULES = {"DeepseekV3ForCausalLM": ("q_b_proj", "kv_b_proj"), "Mamba2ForCausalLM": ("in_proj",)}
-#: Of its gated attention two saved tensors of adapters are missing.
-UNEQUAL = ("Qwen3NextForCausalLM",)
-NAMES = [
-    pytest.param(name, marks=pytest.mark.xfail(reason="two saved tensors are missing", strict=True))
-    if name in UNEQUAL
-    else name
-    for name in configs.CONFIGS
-    if name != "LlamaForCausalLM"
-]
+NAMES = [name for name in configs.CONFIGS if name != "LlamaForCausalLM"]
 
 
 def assert_equal(name: str, recipe: Any, library: str) -> None:
@@ -46,7 +38,7 @@ def assert_equal(name: str, recipe: Any, library: str) -> None:
     modules = MODULES.get(name, ())
     dtype = torch.bfloat16 if recipe == "bf16" else torch.float32
     config = configs.CONFIGS[name]
-    sequence = None if name.startswith("ViT") else configs.TOKENS
+    sequence = configs.tokens(name)
     adapted: list[str] = []
 
     def prepare(model: Any) -> None:
