@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic.fields import FieldInfo
 
 from buddysim.base.errors import BuddysimError
-from buddysim.machine.fields import declared_ends
+from buddysim.machine.fields import declared_ends, zero_is
 from buddysim.machine.model import Machine, component_sections, keys, policy_keys
 from buddysim.machine.scheme_sections import section_name
 from buddysim.machine.section import value_of
@@ -57,12 +57,17 @@ def assumptions(machine: Machine, scheme_sections: Iterable[str]) -> list[Assump
 
 
 def _values_tried(machine: Machine, presets: Sequence[Machine], key: str, field: FieldInfo) -> Iterator[str]:
-    """The declared ends; else half and double, or all other choices; for a number of 0 the largest of a preset."""
+    """The declared ends; else half and double, or all other choices.
+
+    For a number of 0 they are those of the key that it stands for, else the largest of a preset.
+    """
     ends, value = declared_ends(field), value_of(field)
     if ends:
         yield from ends
         return
-    tried = value.alternatives(machine.value(key))
+    stands_for = zero_is(field)
+    is_zero = stands_for is not None and not plain_number(machine.value(key), machine.clocks)
+    tried = value.alternatives(machine.value(stands_for if stands_for is not None and is_zero else key))
     yield from (_text(value.write(each)) for each in tried)
     if not tried:
         in_presets = [preset.value(key) for preset in presets]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
@@ -25,6 +25,7 @@ MAX_BYTES_PER_S = 10**15
 MAX_BYTES_PER_CYCLE = 2**20
 
 _SOURCE = "source of the default"
+_ZERO_IS = "key that a zero stands for"
 _ENDS = "least and largest values of sources"
 
 
@@ -69,7 +70,9 @@ class Value:
         )
 
 
-def key(default: Any, description: str, source: str, ends: Sequence[str] | None = None) -> Any:
+def key(
+    default: Any, description: str, source: str, ends: Sequence[str] | None = None, zero_is: str | None = None
+) -> Any:
     """A key that machine files may leave out.
 
     Parameters
@@ -79,8 +82,9 @@ def key(default: Any, description: str, source: str, ends: Sequence[str] | None 
     source : source of the default, or the reason for it: "assumed: ..."
     ends : least and largest value that sources leave open, as a machine file has them, for `assumptions`; empty:
         `Value.alternatives`, although the source is no assumption
+    zero_is : key whose value a 0 stands for
     """
-    extra: dict[str, Any] = {_SOURCE: source, _ENDS: None if ends is None else list(ends)}
+    extra: dict[str, Any] = {_SOURCE: source, _ENDS: None if ends is None else list(ends), _ZERO_IS: zero_is}
     return Field(default=default, description=description, json_schema_extra=extra)
 
 
@@ -88,6 +92,12 @@ def default_source(field: FieldInfo) -> str:
     """Return the source of a key's default; empty if it names none."""
     extra = field.json_schema_extra
     return str(extra.get(_SOURCE, "")) if isinstance(extra, dict) else ""
+
+
+def zero_is(field: FieldInfo) -> str | None:
+    """Return the key whose value a 0 of this key stands for; None: a 0 is a value of its own."""
+    extra = field.json_schema_extra
+    return cast("str | None", extra.get(_ZERO_IS)) if isinstance(extra, dict) else None
 
 
 def declared_ends(field: FieldInfo) -> list[str] | None:

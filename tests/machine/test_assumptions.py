@@ -32,6 +32,12 @@ def test_a_number_of_zero_has_the_largest_of_the_presets() -> None:
     assert by_key["kernel.launch_latency"].alternatives == ("5000 core_cycles",)
 
 
+def test_a_zero_that_stands_for_another_key_has_half_and_double_of_it() -> None:
+    """The link from the GPU is as fast as to it."""
+    by_key = {one.key: one for one in assumptions(P100.with_overrides({"link.bandwidth": "100 GB/s"}), BUDDY)}
+    assert by_key["link.write_bandwidth"].alternatives == ("50 GB/s", "200 GB/s")
+
+
 def test_what_a_run_does_not_read_is_left_out() -> None:
     keys = {one.key for one in assumptions(P100, BUDDY)}
     assert not any(key.startswith("um.") for key in keys)

@@ -19,6 +19,7 @@ class LinkConfig(Section):
         parse_bandwidth("0 GB/s"),
         "link bandwidth from the GPU; 0 GB/s: link.bandwidth",
         "assumed: as to the GPU",
+        zero_is="link.bandwidth",
     )
     load_to_use: PositiveDuration = Field(
         description="latency of an L2 miss to memory across the link on an idle machine, from issue to use"
