@@ -81,9 +81,9 @@ def page() -> str:
     head = _HEAD.format(
         machine=MACHINE,
         n=len(rows),
-        largest=f"{changes[-1]:.1%}".replace("%", " %"),
-        median=f"{changes[len(changes) // 2]:.2%}".replace("%", " %"),
-        slowdown=f"{max(abs(b / a - 1) for a, b in map(_slowdowns, by_trace.values())):.1%}".replace("%", " %"),
+        largest=f"{100 * changes[-1]:.1f} %",
+        median=f"{100 * changes[len(changes) // 2]:.2f} %",
+        slowdown=f"{100 * max(abs(b / a - 1) for a, b in map(_slowdowns, by_trace.values())):.1f} %",
     )
     return head + "".join(f"{line}\n" for line in _lines(by_trace))
 

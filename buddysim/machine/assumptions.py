@@ -66,8 +66,9 @@ def _values_tried(machine: Machine, presets: Sequence[Machine], key: str, field:
         yield from ends
         return
     stands_for = zero_is(field)
-    is_zero = stands_for is not None and not plain_number(machine.value(key), machine.clocks)
-    tried = value.alternatives(machine.value(stands_for if stands_for is not None and is_zero else key))
+    if stands_for is None or plain_number(machine.value(key), machine.clocks):
+        stands_for = key
+    tried = value.alternatives(machine.value(stands_for))
     yield from (_text(value.write(each)) for each in tried)
     if not tried:
         in_presets = [preset.value(key) for preset in presets]
